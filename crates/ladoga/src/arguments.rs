@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use ladoga_model::Ttl;
 
+use crate::access_flags::AccessFlags;
 use crate::batch_arguments::{BatchArguments, ExportArguments, ImportArguments};
 use crate::changes_arguments::ChangesArguments;
 use crate::install_arguments::{CompletionsArguments, ManArguments};
@@ -148,24 +149,8 @@ pub(crate) struct ServeFlags {
     /// Number of event-loop threads [default: the number of cores]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) threads: Option<String>,
-    /// File of tokens, as `ladoga token` makes it: clients need one to do anything [default: none; anybody may do everything]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) tokens: Option<PathBuf>,
-    /// File with a secret that all nodes of the cluster share, which --tokens needs there [default: none]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) peer_secret: Option<PathBuf>,
-    /// Listen for everybody on the network without tokens
-    #[arg(long)]
-    pub(crate) insecure: bool,
-    /// Without tokens, names by which clients may also ask for this node, such as that of a proxy before it; * is any name
-    #[arg(long, value_name = "NAME,...")]
-    pub(crate) allow_host: Option<String>,
-    /// File for the audit log: what was refused, and what operators did, as lines of JSON [default: none]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) audit: Option<PathBuf>,
-    /// Write every write to the audit log, too
-    #[arg(long)]
-    pub(crate) audit_writes: bool,
+    #[command(flatten)]
+    pub(crate) access: AccessFlags,
     /// TOML file with settings [default: none]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

@@ -1,7 +1,7 @@
 //! A persistent key-value store that speaks plain HTTP.
 //!
 //! - `allocator`: the allocator, and when it returns memory to the system
-//! - `arguments`: the command line; `range_arguments`: of a range; `changes_arguments`: of changes; `batch_arguments`: of many operations or records;
+//! - `arguments`: the command line; `access_flags`: of who may use a node; `range_arguments`: of a range; `changes_arguments`: of changes; `batch_arguments`: of many operations or records;
 //!   `install_arguments`: of what is installed beside the binary; `token_arguments`: of tokens; `node_arguments`: the URL of a node;
 //!   `write_arguments`: what writes may ask for
 //! - `settings`: flags, environment and file, validated
@@ -10,6 +10,7 @@
 //! - `client`: HTTP, as far as the client needs it
 //! - `logging`: what a node logs
 
+mod access_flags;
 mod allocator;
 mod arguments;
 mod batch_arguments;

@@ -102,7 +102,7 @@ pub struct Options {
     /// As --verify, with the authorities of this PEM file instead of the system's
     #[arg(long, value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
-    /// File with the token to show to the server [default: the token in LADOGA_TOKEN, if that is set]
+    /// File with the token to show to the server [default: the token in `LADOGA_TOKEN`, if that is set]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Server to measure, as http://HOST[:PORT][/PATH] or https://…

@@ -86,6 +86,7 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
 fn check_config(settings: &Settings) -> Result<(), Failure> {
     let env = environment(settings.disk_reads)?;
     check_nodes(&env, settings)?;
+    tokens::check(&settings.access)?;
     if let Some(objection) = &settings.objection {
         complain(format_args!("{objection}"));
     }

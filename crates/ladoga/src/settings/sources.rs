@@ -152,12 +152,12 @@ fn flag(flags: &ServeFlags, name: &str) -> Option<String> {
         "fsync" => flags.fsync.clone(),
         "memory" => flags.memory.clone(),
         "threads" => flags.threads.clone(),
-        "tokens" => path(flags.tokens.as_ref()),
-        "peer_secret" => path(flags.peer_secret.as_ref()),
-        "insecure" => flags.insecure.then(|| "true".to_owned()),
-        "allow_host" => flags.allow_host.clone(),
-        "audit" => path(flags.audit.as_ref()),
-        "audit_writes" => flags.audit_writes.then(|| "true".to_owned()),
+        "tokens" => path(flags.access.tokens.as_ref()),
+        "peer_secret" => path(flags.access.peer_secret.as_ref()),
+        "insecure" => flags.access.insecure.then(|| "true".to_owned()),
+        "allow_host" => flags.access.allow_host.clone(),
+        "audit" => path(flags.access.audit.as_ref()),
+        "audit_writes" => flags.access.audit_writes.then(|| "true".to_owned()),
         _ => None,
     }
 }

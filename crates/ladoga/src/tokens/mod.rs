@@ -8,5 +8,5 @@ mod open;
 mod store;
 mod watch;
 
-pub(crate) use open::open;
+pub(crate) use open::{check, open};
 pub(crate) use store::TokenStore;

@@ -3,7 +3,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use ladoga_access::{PEER_SECRET_BYTES_MIN, PeerSecret};
+use ladoga_access::{PEER_SECRET_BYTES_MIN, PeerSecret, TokenFile};
 use ladoga_node::{Access, Audit, Guard, Hosts};
 
 use super::store::{parse_tokens, read_bounded, read_tokens};
@@ -22,13 +22,9 @@ pub(crate) fn open(
         hosts: Hosts::new(settings.allow_host.iter().chain(own).map(String::as_str)),
         ..Access::default()
     };
-    if let Some(path) = &settings.tokens {
+    let Files { tokens, peer_secret } = Files::read(settings)?;
+    if let (Some(path), Some((content, file))) = (&settings.tokens, tokens) {
         let wrong = |expected: String| wrong("--tokens", path, expected);
-        let how = "`ladoga token create` makes one";
-        let content =
-            read_tokens(path).map_err(|error| wrong(format!("a file of tokens: {error}; {how}")))?;
-        let file =
-            parse_tokens(path, &content).map_err(|error| wrong(format!("a file of tokens: {error}")))?;
         let guard = Arc::new(Guard::new(file));
         watch(path.clone(), content, Arc::clone(&guard))
             .map_err(|error| wrong(format!("a file that can be watched: {error}")))?;
@@ -37,8 +33,36 @@ pub(crate) fn open(
     if let Some(path) = &settings.audit {
         access.audit = Some(Arc::new(audit(path, settings.audit_writes)?));
     }
-    let peer_secret = settings.peer_secret.as_deref().map(peer_secret).transpose()?;
     Ok((access, peer_secret))
+}
+
+/// Whether a node could be started with them.
+pub(crate) fn check(settings: &AccessSettings) -> Result<(), SettingError> {
+    Files::read(settings).map(drop)
+}
+
+/// What is read.
+struct Files {
+    /// As it is in the file, and what it means.
+    tokens: Option<(Vec<u8>, TokenFile)>,
+    peer_secret: Option<PeerSecret>,
+}
+
+impl Files {
+    fn read(settings: &AccessSettings) -> Result<Files, SettingError> {
+        Ok(Files {
+            tokens: settings.tokens.as_deref().map(tokens).transpose()?,
+            peer_secret: settings.peer_secret.as_deref().map(peer_secret).transpose()?,
+        })
+    }
+}
+
+fn tokens(path: &Path) -> Result<(Vec<u8>, TokenFile), SettingError> {
+    let wrong = |expected: String| wrong("--tokens", path, expected);
+    let how = "`ladoga token create` makes one";
+    let content = read_tokens(path).map_err(|error| wrong(format!("a file of tokens: {error}; {how}")))?;
+    let file = parse_tokens(path, &content).map_err(|error| wrong(format!("a file of tokens: {error}")))?;
+    Ok((content, file))
 }
 
 #[expect(clippy::disallowed_methods, reason = "a log is no part of a store; its disk seam is not for it")]

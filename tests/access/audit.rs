@@ -67,7 +67,7 @@ fn all_writes_are_written_down_where_that_is_wanted() {
     let (tokens, directory) = (Tokens::new(), Directory::new());
     let log = directory.path().join("audit.log");
     let app = tokens.create("app", "all", &[]);
-    let launch = tokens.launch().flag("--audit", log.to_str().expect("a path of text"));
+    let launch = tokens.launch().env("LADOGA_AUDIT", log.to_str().expect("a path of text"));
     let node = RespNode::launch(launch.env("LADOGA_AUDIT_WRITES", "true").env("LADOGA_RESP_FLUSH", "true"));
     let mut connection = node.node.connect();
     let mut send =

@@ -64,7 +64,7 @@ fn a_name_that_was_made_to_point_here_is_not_served() {
     assert_eq!(status(&named, ADD, behind_a_proxy), 200);
     assert_eq!(status(&named, ADD, "Host: h\r\nOrigin: https://db.example.com\r\n"), 200);
     assert_eq!(status(&named, ADD, "Host: evil.example\r\n"), 403);
-    let any = Launch::new().flag("--allow-host", "*").start();
+    let any = Launch::new().env("LADOGA_ALLOW_HOST", "*").start();
     assert_eq!(status(&any, GET, "Host: evil.example\r\n"), 404);
 }
 

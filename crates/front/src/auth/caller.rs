@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use ladoga_access::{Denied, Scopes, bearer};
+use ladoga_access::{Denied, Presented, Scopes, TokenEntry, bearer};
 use ladoga_service::KeySpan;
 
 use super::guard::Guard;
@@ -17,6 +17,21 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
+    /// Whoever shows this, if that counts.
+    pub(crate) fn let_in(
+        guard: &Arc<Guard>,
+        presented: Option<Presented<'_>>,
+        wall_ms: u64,
+    ) -> Result<Caller, Unauthorized> {
+        let presented = presented.ok_or(Unauthorized::Invalid);
+        let found = presented.and_then(|presented| guard.find(presented.id, &presented.hash(), wall_ms));
+        if found.is_err() {
+            guard.refused();
+        }
+        let (token, generation) = found?;
+        Ok(Caller { guard: Arc::clone(guard), token, generation })
+    }
+
     /// The name of its token.
     pub(crate) fn id(&self) -> &str {
         self.token.entry.id.as_str()
@@ -25,7 +40,8 @@ impl Caller {
     /// Goes on by the tokens that count now, if its own is among them.
     pub(crate) fn still(&mut self, wall_ms: u64) -> Result<(), Unauthorized> {
         if self.guard.generation() != self.generation {
-            *self = Arc::clone(&self.guard).renewed(self, wall_ms)?;
+            let TokenEntry { id, hash, .. } = &self.token.entry;
+            (self.token, self.generation) = self.guard.find(id.as_str(), hash, wall_ms)?;
         }
         if self.token.has_expired(wall_ms) { Err(Unauthorized::Invalid) } else { Ok(()) }
     }
@@ -98,8 +114,84 @@ impl Login {
         }
         *known = None;
         let shown = Some(authorization).filter(|shown| shown.len() <= PRESENTED_BYTES_MAX);
-        let caller = guard.let_in(shown.and_then(bearer), wall_ms)?;
+        let caller = Caller::let_in(guard, shown.and_then(bearer), wall_ms)?;
         *known = Some(Login { presented: authorization.into(), caller });
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ladoga_access::{Grant, SecretHash, TokenFile, TokenId, generate};
+
+    use super::*;
+
+    /// A file with these tokens, each with the secret of this byte, and what rest of it there is.
+    fn file(tokens: &[(&str, u8, &str)]) -> TokenFile {
+        let entries = tokens.iter().map(|(id, byte, rest)| {
+            let (_, hash) = generate(&TokenId::parse(id).expect("a name"), [*byte; 32]);
+            let hash = SecretText(hash).text();
+            format!("[[token]]\nid = \"{id}\"\nsha256 = \"{hash}\"\nscopes = [\"read\"]\n{rest}\n")
+        });
+        TokenFile::parse(entries.collect::<String>().as_bytes()).expect("a file")
+    }
+
+    /// The hash as a file has it.
+    struct SecretText(SecretHash);
+
+    impl SecretText {
+        fn text(self) -> String {
+            let entry = TokenEntry {
+                id: TokenId::parse("x").expect("a name"),
+                hash: self.0,
+                grant: Grant::new(Scopes::NONE, []),
+                expires_at_ms: None,
+                requests: None,
+                bytes: None,
+            };
+            let text = TokenFile { tokens: vec![entry] }.text();
+            let (_, behind) = text.split_once("sha256 = \"").expect("a hash");
+            behind.split('"').next().expect("a hash").to_owned()
+        }
+    }
+
+    fn shown(id: &str, byte: u8) -> String {
+        generate(&TokenId::parse(id).expect("a name"), [byte; 32]).0
+    }
+
+    fn let_in(guard: &Arc<Guard>, token: &str, wall_ms: u64) -> Result<Caller, Unauthorized> {
+        Caller::let_in(guard, Presented::parse(token.as_bytes()), wall_ms)
+    }
+
+    #[test]
+    fn a_token_counts_until_it_expires_or_is_revoked() {
+        let expires = "expires = 1970-01-01T00:00:10Z";
+        let guard = Arc::new(Guard::new(file(&[("a", 1, ""), ("b", 2, expires)])));
+        let (a, b) = (shown("a", 1), shown("b", 2));
+        let first = let_in(&guard, &a, 0).expect("a token");
+        assert!(let_in(&guard, &b, 9_999).is_ok());
+        assert!(let_in(&guard, &b, 10_000).is_err());
+        for wrong in [shown("a", 2), shown("b", 1), shown("c", 1), "none".to_owned()] {
+            assert!(let_in(&guard, &wrong, 0).is_err(), "{wrong}");
+        }
+        let mut caller = first.clone();
+        guard.replace(file(&[("a", 1, "")]));
+        assert!(caller.still(0).is_ok(), "its token is there");
+        assert!(let_in(&guard, &b, 0).is_err(), "revoked");
+        guard.replace(file(&[("a", 3, "")]));
+        assert!(caller.still(0).is_err() && first.clone().still(0).is_err(), "another secret");
+        assert!(let_in(&guard, &a, 0).is_err());
+        assert!(let_in(&guard, &shown("a", 3), 0).is_ok());
+        assert_eq!(guard.counts(), (2, 0, 7));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_changes_nothing() {
+        let guard = Arc::new(Guard::new(file(&[("a", 1, "")])));
+        guard.keep("line 1: no".to_owned());
+        assert!(let_in(&guard, &shown("a", 1), 0).is_ok());
+        assert_eq!((guard.problem().as_deref(), guard.counts().1), (Some("line 1: no"), 1));
+        guard.replace(file(&[]));
+        assert_eq!(guard.problem(), None);
     }
 }

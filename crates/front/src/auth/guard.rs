@@ -3,10 +3,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use ladoga_access::{Presented, SecretHash, TokenEntry, TokenFile};
+use ladoga_access::{SecretHash, TokenEntry, TokenFile};
 use parking_lot::Mutex;
 
-use super::caller::Caller;
 use super::live_token::LiveToken;
 use super::need::Unauthorized;
 
@@ -57,33 +56,18 @@ impl Guard {
         self.problem.lock().clone()
     }
 
-    /// Whoever shows this, if that counts.
-    pub(crate) fn let_in(
-        self: &Arc<Self>,
-        presented: Option<Presented<'_>>,
+    /// The token of this name and secret, if it counts, and as of which tokens that is.
+    pub(super) fn find(
+        &self,
+        id: &str,
+        hash: &SecretHash,
         wall_ms: u64,
-    ) -> Result<Caller, Unauthorized> {
-        let presented = presented.ok_or(Unauthorized::Invalid);
-        let found = presented.and_then(|presented| self.find(presented.id, &presented.hash(), wall_ms));
-        if found.is_err() {
-            self.refused();
-        }
-        found
-    }
-
-    fn find(self: &Arc<Self>, id: &str, hash: &SecretHash, wall_ms: u64) -> Result<Caller, Unauthorized> {
+    ) -> Result<(Arc<LiveToken>, u64), Unauthorized> {
         // Before the tokens: they are those of this number, or newer ones.
         let generation = self.generation();
         let tokens = self.tokens.load();
         let token = tokens.get(id).filter(|token| token.entry.hash.is(hash) && !token.has_expired(wall_ms));
-        let token = Arc::clone(token.ok_or(Unauthorized::Invalid)?);
-        Ok(Caller { guard: Arc::clone(self), token, generation })
-    }
-
-    /// The same client, if its token still counts.
-    pub(super) fn renewed(self: &Arc<Self>, caller: &Caller, wall_ms: u64) -> Result<Caller, Unauthorized> {
-        let TokenEntry { id, hash, .. } = &caller.token.entry;
-        self.find(id.as_str(), hash, wall_ms)
+        Ok((Arc::clone(token.ok_or(Unauthorized::Invalid)?), generation))
     }
 
     pub(super) fn generation(&self) -> u64 {
@@ -114,80 +98,4 @@ fn live(file: TokenFile, known: &Tokens) -> Tokens {
         (id, Arc::new(token))
     };
     file.tokens.into_iter().map(live).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use ladoga_access::{TokenId, generate};
-
-    use super::*;
-
-    /// A file with these tokens, each with the secret of this byte, and what rest of it there is.
-    fn file(tokens: &[(&str, u8, &str)]) -> TokenFile {
-        let entries = tokens.iter().map(|(id, byte, rest)| {
-            let (_, hash) = generate(&TokenId::parse(id).expect("a name"), [*byte; 32]);
-            let hash = SecretText(hash).text();
-            format!("[[token]]\nid = \"{id}\"\nsha256 = \"{hash}\"\nscopes = [\"read\"]\n{rest}\n")
-        });
-        TokenFile::parse(entries.collect::<String>().as_bytes()).expect("a file")
-    }
-
-    /// The hash as a file has it.
-    struct SecretText(SecretHash);
-
-    impl SecretText {
-        fn text(self) -> String {
-            let entry = TokenEntry {
-                id: TokenId::parse("x").expect("a name"),
-                hash: self.0,
-                grant: ladoga_access::Grant::new(ladoga_access::Scopes::NONE, []),
-                expires_at_ms: None,
-                requests: None,
-                bytes: None,
-            };
-            let text = TokenFile { tokens: vec![entry] }.text();
-            let (_, behind) = text.split_once("sha256 = \"").expect("a hash");
-            behind.split('"').next().expect("a hash").to_owned()
-        }
-    }
-
-    fn shown(id: &str, byte: u8) -> String {
-        generate(&TokenId::parse(id).expect("a name"), [byte; 32]).0
-    }
-
-    fn let_in(guard: &Arc<Guard>, token: &str, wall_ms: u64) -> Result<Caller, Unauthorized> {
-        guard.let_in(Presented::parse(token.as_bytes()), wall_ms)
-    }
-
-    #[test]
-    fn a_token_counts_until_it_expires_or_is_revoked() {
-        let expires = "expires = 1970-01-01T00:00:10Z";
-        let guard = Arc::new(Guard::new(file(&[("a", 1, ""), ("b", 2, expires)])));
-        let (a, b) = (shown("a", 1), shown("b", 2));
-        let first = let_in(&guard, &a, 0).expect("a token");
-        assert!(let_in(&guard, &b, 9_999).is_ok());
-        assert!(let_in(&guard, &b, 10_000).is_err());
-        for wrong in [shown("a", 2), shown("b", 1), shown("c", 1), "none".to_owned()] {
-            assert!(let_in(&guard, &wrong, 0).is_err(), "{wrong}");
-        }
-        let mut caller = first.clone();
-        guard.replace(file(&[("a", 1, "")]));
-        assert!(caller.still(0).is_ok(), "its token is there");
-        assert!(let_in(&guard, &b, 0).is_err(), "revoked");
-        guard.replace(file(&[("a", 3, "")]));
-        assert!(caller.still(0).is_err() && first.clone().still(0).is_err(), "another secret");
-        assert!(let_in(&guard, &a, 0).is_err());
-        assert!(let_in(&guard, &shown("a", 3), 0).is_ok());
-        assert_eq!(guard.counts(), (2, 0, 7));
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_used_changes_nothing() {
-        let guard = Arc::new(Guard::new(file(&[("a", 1, "")])));
-        guard.keep("line 1: no".to_owned());
-        assert!(let_in(&guard, &shown("a", 1), 0).is_ok());
-        assert_eq!((guard.problem().as_deref(), guard.counts().1), (Some("line 1: no"), 1));
-        guard.replace(file(&[]));
-        assert_eq!(guard.problem(), None);
-    }
 }

@@ -95,36 +95,36 @@ fn known_paths() -> String {
 mod tests {
     use super::*;
 
-    fn asked(method: &Method, path: &str) -> Option<Operation> {
+    fn asked_for(method: &Method, path: &str) -> Option<Operation> {
         operation(method, path).ok().map(|(operation, _)| operation)
     }
     use ladoga_http1::StatusCode;
 
     #[test]
     fn every_path_has_its_methods() {
-        assert_eq!(asked(&Method::GET, "/v0/entity"), Some(Operation::Get));
-        assert_eq!(asked(&Method::HEAD, "/v0/entity"), Some(Operation::Head));
-        assert_eq!(asked(&Method::PUT, "/v0/entity"), Some(Operation::Put));
-        assert_eq!(asked(&Method::DELETE, "/v0/entity"), Some(Operation::Delete));
-        assert_eq!(asked(&Method::POST, "/v0/entity"), Some(Operation::Increment));
-        assert_eq!(asked(&Method::GET, "/v0/entities"), Some(Operation::Range));
-        assert_eq!(asked(&Method::GET, "/v0/changes"), Some(Operation::Changes));
-        assert_eq!(asked(&Method::GET, "/v0/status"), Some(Operation::Status));
-        assert_eq!(asked(&Method::GET, "/metrics"), Some(Operation::Metrics));
+        assert_eq!(asked_for(&Method::GET, "/v0/entity"), Some(Operation::Get));
+        assert_eq!(asked_for(&Method::HEAD, "/v0/entity"), Some(Operation::Head));
+        assert_eq!(asked_for(&Method::PUT, "/v0/entity"), Some(Operation::Put));
+        assert_eq!(asked_for(&Method::DELETE, "/v0/entity"), Some(Operation::Delete));
+        assert_eq!(asked_for(&Method::POST, "/v0/entity"), Some(Operation::Increment));
+        assert_eq!(asked_for(&Method::GET, "/v0/entities"), Some(Operation::Range));
+        assert_eq!(asked_for(&Method::GET, "/v0/changes"), Some(Operation::Changes));
+        assert_eq!(asked_for(&Method::GET, "/v0/status"), Some(Operation::Status));
+        assert_eq!(asked_for(&Method::GET, "/metrics"), Some(Operation::Metrics));
         for (path, probe) in [("/livez", Operation::Live), ("/readyz", Operation::Ready)] {
-            assert_eq!(asked(&Method::GET, path), Some(probe));
-            assert_eq!(asked(&Method::HEAD, path), Some(probe));
+            assert_eq!(asked_for(&Method::GET, path), Some(probe));
+            assert_eq!(asked_for(&Method::HEAD, path), Some(probe));
             assert_eq!(operation(&Method::PUT, path).expect_err("no such method").allow(), Some("GET, HEAD"));
         }
         for (path, asked) in [("/v0/repair", Operation::Repair), ("/v0/batch", Operation::Batch)] {
-            assert_eq!(asked(&Method::POST, path), Some(asked));
+            assert_eq!(asked_for(&Method::POST, path), Some(asked));
             assert_eq!(operation(&Method::GET, path).expect_err("no such method").allow(), Some("POST"));
         }
-        assert_eq!(asked(&Method::GET, "/v0/cluster"), Some(Operation::Cluster));
-        assert_eq!(asked(&Method::GET, "/v0/peer"), Some(Operation::Peer));
+        assert_eq!(asked_for(&Method::GET, "/v0/cluster"), Some(Operation::Cluster));
+        assert_eq!(asked_for(&Method::GET, "/v0/peer"), Some(Operation::Peer));
         for kind in ["cpu", "alloc", "lock"] {
             let path = format!("/debug/profile/{kind}");
-            assert_eq!(asked(&Method::GET, &path), Some(Operation::Profile), "{kind}");
+            assert_eq!(asked_for(&Method::GET, &path), Some(Operation::Profile), "{kind}");
         }
     }
 

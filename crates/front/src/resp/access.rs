@@ -1,6 +1,5 @@
 //! Who may do what by commands: the same tokens as by HTTP, and what Redis says to those who may not.
 
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -9,13 +8,11 @@ use ladoga_resp::{Reply, Request};
 use ladoga_service::KeyValue;
 
 use super::arguments::is;
-use super::in_flight::Begun;
+use super::audited::AuditedCommand;
 use super::scan::pattern_range;
 use super::serve::Conversation;
-use super::served::Served;
 use super::table::{Command, Verb};
-use crate::auth::{Access, AuditLine, Caller, Guard, Unauthorized};
-use crate::connection::Core;
+use crate::auth::{AuditLine, Caller, Guard, Unauthorized};
 
 const NO_AUTH: &str = "NOAUTH Authentication required.";
 const WRONG_PASS: &str = "WRONGPASS invalid username-password pair or user is disabled.";
@@ -188,7 +185,7 @@ impl<K: KeyValue> Conversation<'_, K> {
     pub(super) fn log_in(&mut self, guard: &Arc<Guard>, name: &[u8], secret: &[u8]) -> Result<(), Reply> {
         let presented =
             if name == b"default" { Presented::parse(secret) } else { Presented::of(name, secret) };
-        match guard.let_in(presented, self.door.now_ms()) {
+        match Caller::let_in(guard, presented, self.door.now_ms()) {
             Ok(caller) => {
                 self.session.caller = Some(caller);
                 Ok(())
@@ -234,52 +231,6 @@ impl<K: KeyValue> Conversation<'_, K> {
             what,
             status,
         });
-    }
-}
-
-/// A command that belongs into the audit log.
-pub(super) struct AuditedCommand {
-    access: Arc<Access>,
-    core: Rc<Core>,
-    who: Option<Box<str>>,
-    from: Option<IpAddr>,
-    what: Vec<u8>,
-}
-
-impl AuditedCommand {
-    /// Has it written down.
-    pub(super) fn end(&self, status: &str) {
-        let AuditedCommand { access, core, who, from, what } = self;
-        let Some(audit) = &access.audit else { return };
-        let (wall_ms, who, from) = (core.clock.wall_ms(), who.as_deref(), *from);
-        audit.record(&AuditLine { wall_ms, who, from, what, status });
-    }
-
-    /// The same by what it is answered.
-    pub(super) fn end_with(&self, served: &Served) {
-        self.end(if served.is_error() { "error" } else { "ok" });
-    }
-
-    /// Has it written down once it is served, if it belongs there.
-    pub(super) fn follow_if(audited: Option<AuditedCommand>, begun: Begun) -> Begun {
-        match audited {
-            None => begun,
-            Some(audited) => audited.follow(begun),
-        }
-    }
-
-    fn follow(self, begun: Begun) -> Begun {
-        match begun {
-            Begun::Served(served) => {
-                self.end_with(&served);
-                Begun::Served(served)
-            }
-            Begun::Serving(serving) => Begun::Serving(Box::pin(async move {
-                let served = serving.await;
-                self.end_with(&served);
-                served
-            })),
-        }
     }
 }
 

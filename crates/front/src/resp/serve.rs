@@ -7,7 +7,7 @@ use ladoga_resp::{Dialect, Reply, Request, Step};
 use ladoga_runtime::{CommandKind, Permit, Taken};
 use ladoga_service::KeyValue;
 
-use super::access::AuditedCommand;
+use super::audited::AuditedCommand;
 use super::call::StoreCall;
 use super::dispatch;
 use super::door::RespDoor;

@@ -64,7 +64,7 @@ mod tests {
             let from = Some(IpAddr::from([127, 0, 0, 1]));
             let line = AuditLine { wall_ms: 0, who: Some("app"), from, what, status: "403" };
             let bytes = line.to_bytes();
-            assert_eq!(bytes.iter().filter(|byte| **byte == b'\n').count(), 1);
+            assert_eq!(bytes.split(|byte| *byte == b'\n').count(), 2, "one line, and nothing behind it");
             let read: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
             assert_eq!(read["what"], shown);
             assert_eq!((&read["who"], &read["from"]), (&"app".into(), &"127.0.0.1".into()));

@@ -7,6 +7,7 @@ mod batch;
 mod http1;
 mod resp;
 mod seeds;
+mod tokens;
 
 pub use answer::{answer, answer_seeds};
 pub use batch::batch_seeds;
@@ -16,3 +17,4 @@ pub use ladoga_node::peers::wire::decode_all as peer;
 pub use ladoga_storage::fuzzing::{block, manifest, table_footer, wal};
 pub use resp::{resp, resp_seeds};
 pub use seeds::{Seeds, peer_seeds, seeds};
+pub use tokens::{credential_seeds, credentials, token_seeds, tokens};

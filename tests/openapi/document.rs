@@ -116,6 +116,13 @@ impl<'d> Operation<'d> {
         Some(self.document.resolve(answer))
     }
 
+    /// By what clients may be let in: the names of the schemes.
+    pub(crate) fn security(&self) -> BTreeSet<&'d str> {
+        let requirements = self.described["security"].as_array();
+        let requirements = requirements.unwrap_or_else(|| panic!("{} does not say what it needs", self.id()));
+        requirements.iter().flat_map(|requirement| members(requirement).keys().map(String::as_str)).collect()
+    }
+
     /// The media types of its body and their descriptions; none if it takes no body.
     pub(crate) fn bodies(&self) -> Vec<(&'d str, &'d Value)> {
         let Some(body) = self.described.get("requestBody") else { return Vec::new() };

@@ -64,6 +64,12 @@ fn every_reference_leads_somewhere_and_every_component_is_used() {
             used.insert(reference.as_str().expect("text").to_owned());
         }
     }
+    // Those are named without a reference.
+    for operation in document.operations() {
+        for scheme in operation.security() {
+            used.insert(format!("#/components/securitySchemes/{scheme}"));
+        }
+    }
     for (kind, components) in members(&document.root()["components"]) {
         for name in members(components).keys() {
             let reference = format!("#/components/{kind}/{name}");

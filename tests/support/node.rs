@@ -160,6 +160,9 @@ impl Node {
             listen.set_ip(Ipv4Addr::UNSPECIFIED.into());
         }
         command.args(["serve", "--listen", &listen.to_string(), "--data"]).arg(&self.data);
+        if !listen.ip().is_loopback() {
+            command.env("LADOGA_INSECURE", "true");
+        }
         command.args(&self.launch.flags).envs(self.launch.environment.iter().cloned());
         command.stdin(Stdio::null()).stdout(log()).stderr(log());
         self.process = Some(command.spawn().expect("the binary starts"));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ladoga_runtime::{Gate, Metrics};
 use ladoga_service::{Error, Later, Metric};
 
+use crate::auth::Access;
 use crate::connection::{Core, Link};
 
 /// HTTP, as the way in to a service: what its requests on one event loop go by.
@@ -24,6 +25,8 @@ pub struct Door<K> {
     pub metrics: Arc<Metrics>,
     /// The cluster that the node is of, if it is of one.
     pub cluster: Option<Rc<dyn ClusterDoor>>,
+    /// Who may do what.
+    pub access: Arc<Access>,
 }
 
 impl<K> Door<K> {
@@ -68,6 +71,9 @@ pub trait ClusterDoor {
 
     /// Has this node take over what the others have and it lacks; answers the number of the repair.
     fn request_repair(&self) -> u64;
+
+    /// Whether a node that shows this in `Authorization` has the secret of the cluster; `None` if it has none.
+    fn admits(&self, authorization: Option<&[u8]>) -> Option<bool>;
 
     /// The protocol that nodes speak with each other.
     fn protocol(&self) -> &'static str;

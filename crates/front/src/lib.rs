@@ -3,6 +3,7 @@
 //! - `http`: the HTTP part of a request and its answer
 //! - `connection`: a connection to a client
 //! - `admin`: requests of operators and other nodes: status, metrics, profiles, the cluster
+//! - `auth`: who may do what
 //! - `door`: what the requests of an event loop share
 //! - `handlers`: parse, ask the service, answer
 //! - `serve`: a connection from its first request to its last word
@@ -12,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod auth;
 mod connection;
 mod door;
 mod entrances;
@@ -21,6 +23,7 @@ mod http;
 mod resp;
 mod serve;
 
+pub use auth::{Access, Audit, Guard, Hosts};
 pub use connection::{Core, Link};
 pub use door::{ClusterDoor, Door, Opening};
 pub use entrances::{Client, Entrances};

@@ -15,7 +15,7 @@ use crate::connection::{
     write_stream, yield_once,
 };
 use crate::door::Door;
-use crate::handlers::{self, Outcome, Reply};
+use crate::handlers::{self, Audited, Outcome, Reply};
 use crate::http::{Answer, ETag, EVENTS, NDJSON, Refusal};
 
 /// A body up to this length is copied behind its head; a longer one is written from its own buffer.
@@ -100,6 +100,7 @@ fn after_no_request(no_request: &NoRequest) -> CloseReason {
 async fn answer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>, request: Request) -> Option<CloseReason> {
     let core = &door.core;
     let started_ns = core.clock.monotonic_ns();
+    let audited = Audited::begin(door, &request);
     let (operation, reply) = handlers::handle(door, link, request);
     let outcome = match reply {
         Reply::Now(outcome) => outcome,
@@ -110,6 +111,9 @@ async fn answer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>, request: Reque
         Outcome::Stream(_) | Outcome::Follow(_) | Outcome::Exchange(_) => StatusCode::OK,
         Outcome::Peer => StatusCode::SWITCHING_PROTOCOLS,
     };
+    if let Some(audited) = audited {
+        audited.end(door, link, operation, status);
+    }
     core.metrics.answered(operation, status.as_u16(), core.clock.monotonic_ns().saturating_sub(started_ns));
     let written = match outcome {
         Outcome::Answer(answer) => write_answer(core, link, answer).await.map_err(StreamError::from),
@@ -154,7 +158,7 @@ async fn write_answer(core: &Core, link: &Link, answer: Answer) -> io::Result<()
     );
     let has_no_body = link.http().has_no_body();
     let content = if has_no_body { &[] } else { content };
-    core.metrics.sent(content.len() as u64);
+    link.sent(content.len() as u64);
     if content.len() > COPIED_BYTES_MAX {
         return write_all(link, content).await;
     }

@@ -35,8 +35,8 @@ const NOT_ASKED: &str = "ladoga bench asks the server for nothing else; ladoga l
 /// Exit codes: 0; 1 if the SLO was missed or nothing could be measured; 2 if the command line or the script is wrong; 130 if
 /// Ctrl-C interrupted a run that did not end by itself, which takes less than a second.
 pub fn bench(options: &Options) -> ExitCode {
-    let checked = options.check().map_err(LabError::Usage);
-    match checked.and_then(|()| run(&options.with_trust())) {
+    let checked = options.check().and_then(|()| options.with_trust()).map_err(LabError::Usage);
+    match checked.and_then(|options| run(&options)) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("ladoga bench: {error}");

@@ -38,7 +38,7 @@ pub(crate) fn fill(
 ) -> Outcome<bool> {
     let address = address_of(target)?;
     let batch = (BATCH_BYTES_MAX / value_bytes.unwrap_or(0).max(1) as u64).clamp(1, BATCH);
-    let renderer = Renderer::new(&target.host_header(), &[], value_bytes);
+    let renderer = Renderer::new(&target.host_header(), &target.fields(&[]), value_bytes);
     let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
     let shared = Fill { address, tls: target.tls()?, renderer, keys, batch, next, done, stop };
     std::thread::scope(|scope| {

@@ -58,7 +58,8 @@ impl Load<'_> {
     }
 
     fn makers(&self, address: SocketAddr, tls: Option<&TlsClient>) -> Outcome<Vec<Box<dyn Maker>>> {
-        let renderer = Renderer::new(&self.target.host_header(), self.headers, self.value_bytes);
+        let renderer =
+            Renderer::new(&self.target.host_header(), &self.target.fields(self.headers), self.value_bytes);
         let plan = self.plan;
         let Some(workload) = &self.workload else {
             let mut bytes = Vec::new();

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use ladoga_model::Ttl;
 
+use crate::access_flags::AccessFlags;
 use crate::batch_arguments::{BatchArguments, ExportArguments, ImportArguments};
 use crate::changes_arguments::ChangesArguments;
 use crate::install_arguments::{CompletionsArguments, ManArguments};
 pub(crate) use crate::node_arguments::NodeArguments;
 use crate::range_arguments::{CountArguments, RangeArguments};
+use crate::token_arguments::TokenArguments;
 use crate::write_arguments::WriteArguments;
 
 /// A persistent key-value store that speaks plain HTTP.
@@ -74,6 +76,8 @@ pub(crate) enum Command {
     /// Repair a node of a cluster now: copy to it what it lacks
     #[command(after_help = REPAIR_HELP)]
     Repair(NodeArguments),
+    /// Make, list and revoke the tokens by which clients are let in
+    Token(TokenArguments),
     /// Verify a data directory while no node uses it
     Check(CheckArguments),
     /// Print the script by which bash, zsh or fish completes this command
@@ -88,9 +92,9 @@ Every setting can also be an environment variable (LADOGA_LISTEN, LADOGA_RESP, .
 
 Examples:
   ladoga serve
-  ladoga serve --listen 0.0.0.0:9000 --data /var/lib/ladoga --memory 4GiB
+  ladoga serve --listen 0.0.0.0:9000 --tokens tokens.toml --data /var/lib/ladoga --memory 4GiB
   ladoga serve --fsync everysec --threads 2
-  ladoga serve --listen 0.0.0.0:8080 --cluster http://a:8080,http://b:8080,http://c:8080
+  ladoga serve --listen 0.0.0.0:8080 --insecure --cluster http://a:8080,http://b:8080,http://c:8080
   LADOGA_MEMORY=512MiB ladoga serve --config ladoga.toml
 
 Exit codes: 0 if a signal stopped the node and everything is on disk; 2 if a setting is wrong (nothing was opened); 1 on any
@@ -145,6 +149,8 @@ pub(crate) struct ServeFlags {
     /// Number of event-loop threads [default: the number of cores]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) threads: Option<String>,
+    #[command(flatten)]
+    pub(crate) access: AccessFlags,
     /// TOML file with settings [default: none]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

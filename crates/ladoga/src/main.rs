@@ -1,13 +1,16 @@
 //! A persistent key-value store that speaks plain HTTP.
 //!
 //! - `allocator`: the allocator, and when it returns memory to the system
-//! - `arguments`: the command line; `range_arguments`: of a range; `changes_arguments`: of changes; `batch_arguments`: of many operations or records;
-//!   `install_arguments`: of what is installed beside the binary; `node_arguments`: the URL of a node; `write_arguments`: what writes may ask for
+//! - `arguments`: the command line; `access_flags`: of who may use a node; `range_arguments`: of a range; `changes_arguments`: of changes; `batch_arguments`: of many operations or records;
+//!   `install_arguments`: of what is installed beside the binary; `token_arguments`: of tokens; `node_arguments`: the URL of a node;
+//!   `write_arguments`: what writes may ask for
 //! - `settings`: flags, environment and file, validated
+//! - `tokens`: who may use a node
 //! - `commands`: what each command does
 //! - `client`: HTTP, as far as the client needs it
 //! - `logging`: what a node logs
 
+mod access_flags;
 mod allocator;
 mod arguments;
 mod batch_arguments;
@@ -19,6 +22,8 @@ mod logging;
 mod node_arguments;
 mod range_arguments;
 mod settings;
+mod token_arguments;
+mod tokens;
 mod write_arguments;
 
 use std::process::ExitCode;
@@ -51,6 +56,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => return ladoga_lab::bench(&arguments),
         Command::Profile(arguments) => commands::profile(&arguments),
         Command::Lab(arguments) => return ladoga_lab::lab(&arguments),
+        Command::Token(arguments) => commands::token(&arguments.command),
         Command::Check(arguments) => commands::check(&arguments),
         Command::Completions(arguments) => commands::completions(&arguments),
         Command::Man(arguments) => commands::man(&arguments),

@@ -1,5 +1,8 @@
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use ladoga_access::PeerSecret;
+use ladoga_front::Access;
 use ladoga_replica::{Membership, PeerLimits};
 
 use ladoga_server::Limits;
@@ -21,6 +24,10 @@ pub struct Config {
     pub limits: Limits,
     /// What bounds what other nodes may cost.
     pub peer_limits: PeerLimits,
+    /// Who may do what.
+    pub access: Arc<Access>,
+    /// What its nodes show each other.
+    pub peer_secret: Option<PeerSecret>,
 }
 
 impl Config {
@@ -35,6 +42,8 @@ impl Config {
             membership: None,
             limits: Limits::default(),
             peer_limits: PeerLimits::default(),
+            access: Arc::default(),
+            peer_secret: None,
         }
     }
 }

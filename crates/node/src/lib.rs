@@ -9,6 +9,7 @@ mod config;
 mod node;
 
 pub use config::Config;
+pub use ladoga_front::{Access, Audit, Guard, Hosts};
 pub use ladoga_local::{embedded, store};
 pub use ladoga_replica as peers;
 pub use ladoga_runtime::{Panicked, Supervisor};

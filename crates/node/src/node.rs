@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use ladoga_env::{Clock, Env, Net};
-use ladoga_front::{ClusterDoor, Core, Cursors, Door, Entrances, Link, Opening, RespDoor};
+use ladoga_front::{Access, ClusterDoor, Core, Cursors, Door, Entrances, Link, Opening, RespDoor};
 use ladoga_local::store::{CellGate, CellOrder, Store};
 use ladoga_local::{LoneVersions, OneNode, VersionClock};
 use ladoga_replica::{
@@ -57,6 +57,7 @@ struct Shared<S> {
     cursors: Arc<Cursors>,
     /// Whether they may delete everything at once.
     resp_flush: bool,
+    access: Arc<Access>,
     /// Empty until the store is open.
     store: OnceLock<Arc<S>>,
     /// Says that it is there.
@@ -83,16 +84,19 @@ pub struct Node<S: Store> {
 impl<S: Store> Node<S> {
     /// Listens. Until a store is opened, requests are answered with `503`.
     pub fn start(config: Config, clock: Arc<dyn Clock>, net: Arc<dyn Net>) -> Result<Node<S>, StartError> {
-        let Config { listen, resp, resp_flush, event_loops, membership, limits, peer_limits } = config;
+        let Config { listen, resp, resp_flush, event_loops, membership, limits, .. } = config;
+        let (peer_limits, peer_secret, access) = (config.peer_limits, config.peer_secret, config.access);
         let listen = vec![listen, resp];
         let supervisor = Supervisor::default();
         let membership = match membership {
             None => Membership::Alone(Arc::new(LoneVersions::new(VersionClock::new(Arc::clone(&clock))))),
             Some(of) => {
-                Membership::Cluster(Arc::new(Cluster::new(&of, peer_limits, Arc::clone(&clock), net)))
+                let cluster = Cluster::new(&of, peer_limits, Arc::clone(&clock), net);
+                Membership::Cluster(Arc::new(cluster.with_secret(peer_secret)))
             }
         };
-        let shared = Arc::new(Shared::new(limits.clone(), event_loops, resp_flush, Arc::clone(&clock)));
+        let shared =
+            Arc::new(Shared::new(limits.clone(), event_loops, (resp_flush, access), Arc::clone(&clock)));
         let metrics = Arc::clone(&shared.metrics);
         let config =
             ServerConfig { listen, event_loops, limits, clock, metrics, supervisor: supervisor.clone() };
@@ -174,7 +178,12 @@ impl<S: Store> Node<S> {
 }
 
 impl<S: Store> Shared<S> {
-    fn new(limits: Limits, event_loops: usize, resp_flush: bool, clock: Arc<dyn Clock>) -> Shared<S> {
+    fn new(
+        limits: Limits,
+        event_loops: usize,
+        (resp_flush, access): (bool, Arc<Access>),
+        clock: Arc<dyn Clock>,
+    ) -> Shared<S> {
         let gate = |max, window_ms, bound| Gate::new(max as u64, window_ms, bound, Arc::clone(&clock));
         Shared {
             streams: gate(
@@ -189,6 +198,7 @@ impl<S: Store> Shared<S> {
             ),
             cursors: Arc::default(),
             resp_flush,
+            access,
             metrics: Arc::new(Metrics::new(event_loops)),
             store: OnceLock::new(),
             opened: Notify::new(),
@@ -276,6 +286,7 @@ impl<S: Store> Shared<S> {
             uploads: self.uploads.clone(),
             metrics: Arc::clone(&self.metrics),
             cluster,
+            access: Arc::clone(&self.access),
         }
     }
 }
@@ -297,6 +308,10 @@ impl<S: Store> ClusterDoor for OwnCluster<S> {
 
     fn request_repair(&self) -> u64 {
         self.cluster.request_repair()
+    }
+
+    fn admits(&self, authorization: Option<&[u8]>) -> Option<bool> {
+        self.cluster.admits(authorization)
     }
 
     fn protocol(&self) -> &'static str {

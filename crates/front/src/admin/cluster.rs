@@ -1,6 +1,7 @@
 use ladoga_http1::server::{BodyLength, Request};
 use ladoga_service::KeyValue;
 
+use crate::auth::Unauthorized;
 use crate::door::Door;
 use crate::http::{Answer, Refusal};
 
@@ -13,6 +14,11 @@ pub(crate) fn cluster<K: KeyValue>(door: &Door<K>) -> Result<Answer, Refusal> {
 /// `GET` by another node, which may go on in the protocol of peers if this is not refused.
 pub(crate) fn admit_peer<K: KeyValue>(door: &Door<K>, request: &Request) -> Result<(), Refusal> {
     let cluster = door.cluster.as_ref().ok_or_else(alone)?;
+    let is_admitted = cluster.admits(request.authorization());
+    // A node with tokens lets no stranger do by another door what needs a token here.
+    if !is_admitted.unwrap_or(door.access.guard.is_none()) {
+        return Err(Refusal::unauthorized(Unauthorized::Peer));
+    }
     if !request.fields("upgrade").any(|value| value == cluster.protocol().as_bytes()) {
         return Err(Refusal::upgrade_required(cluster.protocol()));
     }

@@ -1,6 +1,8 @@
 use ladoga_http1::Uri;
 use ladoga_service::KeyValue;
 
+use super::status::unexplained;
+use crate::auth::Unauthorized;
 use crate::door::Door;
 use crate::http::{Answer, Refusal, is_verbose};
 
@@ -13,12 +15,27 @@ pub(crate) fn live() -> Answer {
 }
 
 /// `GET` of the readiness probe, for a load balancer that sends requests only while they would be served; it says why not.
-pub(crate) fn ready<K: KeyValue>(door: &Door<K>, uri: &Uri) -> Result<Answer, Refusal> {
+///
+/// Who has no token, on a node with tokens, is told that it is not ready, and not why.
+pub(crate) fn ready<K: KeyValue>(door: &Door<K>, uri: &Uri, is_trusted: bool) -> Result<Answer, Refusal> {
     let is_verbose = is_verbose(uri).map_err(Refusal::bad_request)?;
+    if is_verbose && !is_trusted {
+        return Err(Refusal::unauthorized(Unauthorized::Nothing));
+    }
     let obstacles = door.service()?.obstacles();
     match (obstacles.is_empty(), is_verbose) {
-        (true, _) => Ok(Answer::content(TEXT, "ready\n")),
+        (true, true) => Ok(Answer::content(TEXT, ["ready\n", &remarks(door)].concat())),
+        (true, false) => Ok(Answer::content(TEXT, "ready\n")),
+        (false, _) if !is_trusted => Err(unexplained()),
         (false, true) => Err(Refusal::unavailable_for(obstacles)),
         (false, false) => Err(Refusal::unavailable(obstacles.join("; "))),
     }
+}
+
+/// What an operator should look at, although the node serves: one line each.
+fn remarks<K>(door: &Door<K>) -> String {
+    let problem = door.access.guard.as_ref().and_then(|guard| guard.problem());
+    problem.map_or_else(String::new, |problem| {
+        format!("the file of tokens cannot be used, and the tokens before it count: {problem}\n")
+    })
 }

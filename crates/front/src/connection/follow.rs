@@ -83,7 +83,9 @@ pub(crate) async fn write_changes(
     let Following { mut follower, lines } = following;
     poll_fn(|context| link.poll_flush(context)).await?;
     let (mut told, mut silent_until) = (None, Instant::now() + SILENCE);
-    while let Some(permit) = stream_permit(core, link, streams).await {
+    while link.has_valid_caller()
+        && let Some(permit) = stream_permit(core, link, streams).await
+    {
         let (ChangePiece { bytes, token, is_all }, rest) = follower.next().await?;
         follower = rest;
         let is_silent = Instant::now() >= silent_until;

@@ -1,7 +1,9 @@
-use std::cell::{Cell, RefCell, RefMut};
+use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::future::poll_fn;
 use std::io;
+use std::net::IpAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Bytes, BytesMut};
@@ -11,7 +13,9 @@ use tokio::net::TcpStream;
 
 use super::core::Core;
 use super::ending::Ending;
+use super::guest::Guest;
 use super::socket::Socket;
+use crate::auth::{Caller, Guard, Unauthorized};
 use crate::http::{HEADERS_BYTES_MAX, REQUEST_LINE_BYTES_MAX};
 
 /// After so long without a request, a connection keeps no buffers.
@@ -29,6 +33,9 @@ pub struct Link {
     http: RefCell<Connection>,
     /// Once it was asked for.
     address: Cell<Option<Address>>,
+    guest: Guest,
+    /// Whether what arrives of a body is still to be charged: nobody knew how much it would be.
+    charges_pieces: Cell<bool>,
     /// Whether it was accepted while the node was draining: then it is answered instead of being closed.
     is_late: bool,
     /// Which timeout ended it, if one did.
@@ -54,6 +61,8 @@ impl Link {
             is_late: core.is_draining(),
             core,
             address: Cell::new(None),
+            guest: Guest::default(),
+            charges_pieces: Cell::new(false),
             ending: Ending::none(),
         }
     }
@@ -98,6 +107,48 @@ impl Link {
     /// Whether the client is on this machine, by the loopback.
     pub(crate) fn is_from_this_machine(&self) -> bool {
         self.socket.peer_ip().is_some_and(|ip| ip.to_canonical().is_loopback())
+    }
+
+    /// The address of the client, while there is one.
+    pub(crate) fn peer_ip(&self) -> Option<IpAddr> {
+        self.socket.peer_ip()
+    }
+
+    /// Nobody is known to ask.
+    pub(crate) fn forget_caller(&self) {
+        self.guest.forget();
+    }
+
+    /// Whoever shows this asks, if it counts.
+    pub(crate) fn log_in(
+        &self,
+        guard: &Arc<Guard>,
+        authorization: &[u8],
+        wall_ms: u64,
+    ) -> Result<(), Unauthorized> {
+        self.guest.log_in(guard, authorization, wall_ms)
+    }
+
+    /// Who asks, on a node with tokens.
+    pub(crate) fn caller(&self) -> Option<Ref<'_, Caller>> {
+        self.guest.caller()
+    }
+
+    /// Whether who asks may still do so.
+    pub(crate) fn has_valid_caller(&self) -> bool {
+        self.guest.still(self.core.clock.wall_ms())
+    }
+
+    /// What arrives of the body is charged as it does, or was charged before.
+    pub(crate) fn charge_pieces(&self, charges: bool) {
+        self.charges_pieces.set(charges);
+    }
+
+    /// Bytes have been moved for who asks.
+    pub(crate) fn charge(&self, bytes: u64) {
+        if let Some(caller) = self.caller() {
+            caller.charge(self.core.clock.monotonic_ns(), bytes);
+        }
     }
 
     /// Whom what the client takes is counted for. The system is asked once, and only for those who take much.
@@ -167,6 +218,13 @@ impl Link {
         Poll::Ready(Ok(()))
     }
 
+    fn received(&self, bytes: usize) {
+        self.core.metrics.received(bytes as u64);
+        if self.charges_pieces.get() {
+            self.charge(bytes as u64);
+        }
+    }
+
     /// The next piece of the body of the request that is served; `None` at its end.
     pub(crate) fn poll_piece(&self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BadBody>> {
         loop {
@@ -174,7 +232,7 @@ impl Link {
             let arrived = match http.next_piece(self.now_ms())? {
                 Some(Piece::End) => return Poll::Ready(Ok(None)),
                 Some(Piece::Bytes(piece)) => {
-                    self.core.metrics.received(piece.len() as u64);
+                    self.received(piece.len());
                     return Poll::Ready(Ok(Some(piece)));
                 }
                 None => http.elsewhere_bytes_max().min(PIECE_BYTES_MAX) as usize,
@@ -192,7 +250,7 @@ impl Link {
             match ready!(self.socket.poll_read_new(context, arrived)) {
                 Ok(piece) if !piece.is_empty() => {
                     self.http().received_elsewhere(piece.len(), self.now_ms());
-                    self.core.metrics.received(piece.len() as u64);
+                    self.received(piece.len());
                     return Poll::Ready(Ok(Some(Bytes::from(piece))));
                 }
                 Ok(_) | Err(_) => self.http().end_input(),
@@ -250,6 +308,7 @@ impl Link {
     /// Bytes of an answer are out, beside its head.
     pub(crate) fn sent(&self, bytes: u64) {
         self.core.metrics.sent(bytes);
+        self.charge(bytes);
     }
 
     /// Closes our side: the client sees the end of the stream.

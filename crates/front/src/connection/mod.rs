@@ -2,6 +2,7 @@
 //!
 //! - `core`: what all connections of an event loop share
 //! - `ending`: how it ends before or behind its last answer
+//! - `guest`: who asks
 //! - `link`: its bytes and its state, as all who deal with it share them
 //! - `socket`: its system calls
 //! - `stream`: answers that are too large for memory; `follow`: those that have no end
@@ -9,6 +10,7 @@
 mod core;
 mod ending;
 mod follow;
+mod guest;
 mod link;
 mod socket;
 mod stream;

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use ladoga_model::Replicas;
-use ladoga_service::{Context, Error, KeyValue, Later, Precondition};
+use ladoga_service::{Context, Error, KeySpan, KeyValue, Later, Precondition};
 
 use crate::connection::{Following, Link, StreamError, Streamed};
 use crate::door::Door;
@@ -33,6 +33,21 @@ impl<'c, K: KeyValue> Call<'c, K> {
             let call = Call { door: &door, link: &link, waited_ms };
             Ok(serve(&call)?.outcome().await)
         }))
+    }
+
+    /// Refuses a key that who asks has nothing to do with.
+    pub(super) fn check_key(&self, key: &[u8]) -> Result<(), Refusal> {
+        self.link.caller().map_or(Ok(()), |caller| caller.check_key(key)).map_err(Refusal::denied)
+    }
+
+    /// The same of a range.
+    pub(super) fn check_span(&self, span: &KeySpan) -> Result<(), Refusal> {
+        self.link.caller().map_or(Ok(()), |caller| caller.check_span(span)).map_err(Refusal::denied)
+    }
+
+    /// Whether who asks may be told why the node does not serve.
+    pub(super) fn is_trusted(&self) -> bool {
+        self.door.access.guard.is_none() || self.link.caller().is_some()
     }
 
     /// The request's context for the service.

@@ -14,6 +14,7 @@ use crate::http::{Answer, ChangeLines, ChangesTarget, Framing, JsonChanges, NDJS
 pub(super) fn changes<K: KeyValue>(call: &Call<'_, K>, request: &Request) -> Result<Reply, Refusal> {
     let ChangesTarget { followed, has_values, is_events, wait_s } =
         ChangesTarget::parse(request).map_err(Refusal::bad_request)?;
+    call.check_span(&followed.span)?;
     let is_events = is_events && wait_s.is_none();
     let framing = if request.version == Version::HTTP_11 { Framing::Chunked } else { Framing::Plain };
     let lines = ChangeLines { framing, is_events };

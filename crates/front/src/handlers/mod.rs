@@ -1,6 +1,7 @@
 //! What a node does with a request. A request is one short chain of calls, in the order in which they happen.
 //!
 //! - `service`: the way in: which operation, and for what
+//! - `admit`: whether who asks may; `audited`: what the audit log has of it
 //! - `call`: a request and what it needs to be served; an answer, now or later
 //! - `entity`: reads and deletes an entity, adds to a number, changes when a value expires
 //! - `put`: stores a value that fits into memory
@@ -9,6 +10,8 @@
 //! - `range`: streams entities; `changes`: tells what becomes of them
 //! - `batch`: many operations in one request
 
+mod admit;
+mod audited;
 mod batch;
 mod call;
 mod changes;
@@ -19,5 +22,6 @@ mod service;
 mod upload;
 mod value;
 
+pub(crate) use audited::Audited;
 pub(crate) use call::{Outcome, Reply};
 pub(crate) use service::handle;

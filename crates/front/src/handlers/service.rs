@@ -5,6 +5,7 @@ use ladoga_http1::server::Request;
 use ladoga_runtime::Operation;
 use ladoga_service::KeyValue;
 
+use super::admit::admit;
 use super::call::{Call, Outcome, Reply, check_majority};
 use super::{batch, changes, entity, put, range};
 use crate::admin;
@@ -20,9 +21,9 @@ pub(crate) fn handle<K: KeyValue>(
 ) -> (Option<Operation>, Reply) {
     let call = Call { door, link, waited_ms: 0 };
     match operation(&request.method, request.uri.path()) {
-        Ok(operation) => {
+        Ok((operation, need)) => {
             let operation = of_post(operation, &request.uri);
-            let reply = call.reply(operation, request);
+            let reply = admit(door, link, &request, need).and_then(|()| call.reply(operation, request));
             (Some(operation), reply.unwrap_or_else(|refusal| Reply::Now(refusal.into())))
         }
         Err(refusal) => (None, Reply::Now(refusal.into())),
@@ -47,15 +48,16 @@ impl<K: KeyValue> Call<'_, K> {
             Operation::Range => range::range(self, &request),
             Operation::Changes => changes::changes(self, &request),
             Operation::Batch => batch::batch(self, &request),
-            Operation::Status => admin::status(door).map(Reply::now),
+            Operation::Status => admin::status(door, self.is_trusted()).map(Reply::now),
             Operation::Live => Ok(Reply::now(admin::live())),
-            Operation::Ready => admin::ready(door, &request.uri).map(Reply::now),
+            Operation::Ready => admin::ready(door, &request.uri, self.is_trusted()).map(Reply::now),
             Operation::Cluster => admin::cluster(door).map(Reply::now),
             Operation::Peer => admin::admit_peer(door, &request).map(|()| Reply::Now(Outcome::Peer)),
             Operation::Repair => admin::repair(door).map(Reply::now),
             Operation::Metrics => admin::metrics(door, &request).map(Reply::now),
             Operation::Profile => {
-                let profile = admin::profile(&door.core, self.link, &request.uri)?;
+                let is_anybodys = door.access.guard.is_none();
+                let profile = admin::profile(&door.core, self.link, &request.uri, is_anybodys)?;
                 Ok(Reply::later(async move { Ok(Outcome::Answer(profile.await?)) }))
             }
         }
@@ -66,6 +68,7 @@ impl<K: KeyValue> Call<'_, K> {
         let conditions = Conditions::of(&request).map_err(Refusal::bad_request)?;
         let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;
         target.check_read().map_err(Refusal::bad_request)?;
+        self.check_key(target.key())?;
         self.once_it_is_ready(move |call| entity::get(call, operation, &target, conditions))
     }
 
@@ -75,6 +78,7 @@ impl<K: KeyValue> Call<'_, K> {
         let precondition = conditions.of_write().map_err(Refusal::bad_request)?;
         let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;
         target.check_ttl(operation == Operation::Put).map_err(Refusal::bad_request)?;
+        self.check_key(target.key())?;
         if !precondition.is_none() {
             check_majority(target.replicas())?;
         }
@@ -91,6 +95,7 @@ impl<K: KeyValue> Call<'_, K> {
         let precondition = conditions.of_write().map_err(Refusal::bad_request)?;
         let change = change(&request.uri).map_err(Refusal::bad_request)?;
         let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;
+        self.check_key(target.key())?;
         check_majority(target.replicas())?;
         self.once_it_is_ready(move |call| match change {
             EntityChange::Increment(by) => entity::increment(call, (target, by), precondition),

@@ -1,6 +1,7 @@
 use std::fmt::Display;
 
 use bytes::Bytes;
+use ladoga_access::Denied;
 use ladoga_http1::server::{ReplyHead, ReplyLength};
 use ladoga_http1::{Method, StatusCode};
 use ladoga_model::{Quote, VALUE_BYTES_MAX, Version};
@@ -9,6 +10,7 @@ use ladoga_service::{Error, StoreError};
 
 use super::etag::ETag;
 use super::response::{Answer, TEXT};
+use crate::auth::{Throttled, Unauthorized};
 
 /// The head of a request may have this many bytes of headers.
 pub(crate) const HEADERS_BYTES_MAX: usize = 16 << 10;
@@ -25,22 +27,22 @@ pub(crate) struct Refusal {
     allow: Option<&'static str>,
     /// The version of the newest cell, if there is one.
     version: Option<Version>,
-    /// The oldest token of the feed of changes, if it was asked for an older one.
-    oldest: Option<Box<str>>,
+    /// One more header field, by its lower-case name.
+    field: Option<(&'static str, Box<str>)>,
     closes: bool,
 }
 
 impl Refusal {
     fn new(status: StatusCode, mut line: String) -> Refusal {
         line.push('\n');
-        Refusal { status, text: Bytes::from(line), allow: None, version: None, oldest: None, closes: false }
+        Refusal { status, text: Bytes::from(line), allow: None, version: None, field: None, closes: false }
     }
 
     /// One that is always the same, and costs nothing to make.
     fn fixed(status: StatusCode, text: &'static str) -> Refusal {
         debug_assert!(text.ends_with('\n'));
         let text = Bytes::from_static(text.as_bytes());
-        Refusal { status, text, allow: None, version: None, oldest: None, closes: false }
+        Refusal { status, text, allow: None, version: None, field: None, closes: false }
     }
 
     /// `400`: the request is none, for the reason given.
@@ -52,6 +54,28 @@ impl Refusal {
     pub(crate) fn unknown_path(path: &str, known: &str) -> Refusal {
         let path = Quote::of(path.as_bytes());
         Refusal::bad_request(format_args!("the path {path} does not exist; expected {known}"))
+    }
+
+    /// `401`: nobody knows who asks.
+    pub(crate) fn unauthorized(why: Unauthorized) -> Refusal {
+        let challenge = match why {
+            Unauthorized::Nothing => "Bearer",
+            Unauthorized::Invalid => "Bearer error=\"invalid_token\"",
+            Unauthorized::Peer => "Ladoga-Peer",
+        };
+        let field = Some(("www-authenticate", challenge.into()));
+        Refusal { field, ..Refusal::new(StatusCode::UNAUTHORIZED, why.to_string()) }
+    }
+
+    /// `403`: the token does not allow it.
+    pub(crate) fn denied(denied: Denied) -> Refusal {
+        Refusal::forbidden(denied)
+    }
+
+    /// `429`: the token has used what it may use.
+    pub(crate) fn throttled(throttled: Throttled) -> Refusal {
+        let field = Some(("retry-after", throttled.wait_s().to_string().into()));
+        Refusal { field, ..Refusal::new(StatusCode::TOO_MANY_REQUESTS, throttled.to_string()) }
     }
 
     /// `403`: not for this client.
@@ -91,8 +115,8 @@ impl Refusal {
 
     /// `410`: the feed of changes cannot be followed from there on.
     pub(crate) fn gone(reason: impl Display, oldest: Box<str>) -> Refusal {
-        let oldest = Some(oldest).filter(|oldest| !oldest.is_empty());
-        Refusal { oldest, ..Refusal::new(StatusCode::GONE, reason.to_string()) }
+        let field = Some(("ladoga-oldest", oldest)).filter(|(_, oldest)| !oldest.is_empty());
+        Refusal { field, ..Refusal::new(StatusCode::GONE, reason.to_string()) }
     }
 
     /// `411`: a value without its length.
@@ -217,8 +241,8 @@ impl Refusal {
 
 impl From<Refusal> for Answer {
     fn from(refusal: Refusal) -> Answer {
-        let Refusal { status, text, allow, version, oldest, closes } = refusal;
-        let (etag, field) = (version.map(ETag::from), oldest.map(|oldest| ("ladoga-oldest", oldest)));
+        let Refusal { status, text, allow, version, field, closes } = refusal;
+        let etag = version.map(ETag::from);
         Answer { status, allow, etag, field, is_last: closes, ..Answer::content(TEXT, text) }
     }
 }

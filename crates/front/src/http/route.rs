@@ -3,25 +3,43 @@ use ladoga_runtime::Operation;
 
 use super::profile::profiled_kind;
 use super::refusal::Refusal;
+use crate::auth::Need;
 
 /// A path, and what its methods ask for.
 struct Route {
     path: &'static str,
     /// The methods, as the header field `Allow` has them.
     allow: &'static str,
-    operations: &'static [(&'static str, Operation)],
+    /// What each of them needs is a part of the table, so that no route can be without it.
+    operations: &'static [(&'static str, Operation, Need)],
 }
 
-/// A route by its path and, for each of its methods, the operation.
+/// A route by its path and, for each of its methods, the operation and what it needs.
 macro_rules! route {
-    ($path:expr, $first:literal => $operation:ident $(, $method:literal => $other:ident)*) => {
+    ($path:expr, $first:literal => $operation:ident needs $need:ident $(, $method:literal => $other:ident needs $its_need:ident)*) => {
         Route {
             path: $path,
             allow: concat!($first $(, ", ", $method)*),
-            operations: &[($first, Operation::$operation) $(, ($method, Operation::$other))*],
+            operations: &[
+                ($first, Operation::$operation, $need) $(, ($method, Operation::$other, $its_need))*
+            ],
         }
     };
 }
+
+const NOTHING: Need = Need::Nothing;
+const READ: Need = Need::READ;
+const WRITE: Need = Need::WRITE;
+const READ_AND_WRITE: Need = Need::READ_AND_WRITE;
+const DELETE: Need = Need::DELETE;
+const RANGE: Need = Need::RANGE;
+const CHANGES: Need = Need::CHANGES;
+/// Each line of a batch needs what a request of its own would.
+const ITS_LINES: Need = Need::Token;
+const METRICS: Need = Need::METRICS;
+const PROFILE: Need = Need::PROFILE;
+const ADMIN: Need = Need::ADMIN;
+const PEER: Need = Need::Peer;
 
 /// The paths of profiles, one for each kind.
 const PROFILES: &str = "/debug/profile/{cpu,alloc,lock}";
@@ -29,18 +47,25 @@ const PROFILES: &str = "/debug/profile/{cpu,alloc,lock}";
 /// Every path that there is, the most frequent one first. The refusal of any other path lists them, and the refusal of another
 /// method lists those of the path. So a client can learn all of it, and the tests compare it with `docs/http-api.yaml`.
 static ROUTES: [Route; 12] = [
-    route!("/v0/entity", "GET" => Get, "HEAD" => Head, "PUT" => Put, "DELETE" => Delete, "POST" => Increment),
-    route!("/v0/entities", "GET" => Range),
-    route!("/v0/batch", "POST" => Batch),
-    route!("/v0/changes", "GET" => Changes),
-    route!("/v0/status", "GET" => Status),
-    route!("/v0/cluster", "GET" => Cluster),
-    route!("/v0/repair", "POST" => Repair),
-    route!("/v0/peer", "GET" => Peer),
-    route!("/livez", "GET" => Live, "HEAD" => Live),
-    route!("/readyz", "GET" => Ready, "HEAD" => Ready),
-    route!("/metrics", "GET" => Metrics),
-    route!(PROFILES, "GET" => Profile),
+    route!(
+        "/v0/entity",
+        "GET" => Get needs READ,
+        "HEAD" => Head needs READ,
+        "PUT" => Put needs WRITE,
+        "DELETE" => Delete needs DELETE,
+        "POST" => Increment needs READ_AND_WRITE
+    ),
+    route!("/v0/entities", "GET" => Range needs RANGE),
+    route!("/v0/batch", "POST" => Batch needs ITS_LINES),
+    route!("/v0/changes", "GET" => Changes needs CHANGES),
+    route!("/v0/status", "GET" => Status needs NOTHING),
+    route!("/v0/cluster", "GET" => Cluster needs METRICS),
+    route!("/v0/repair", "POST" => Repair needs ADMIN),
+    route!("/v0/peer", "GET" => Peer needs PEER),
+    route!("/livez", "GET" => Live needs NOTHING, "HEAD" => Live needs NOTHING),
+    route!("/readyz", "GET" => Ready needs NOTHING, "HEAD" => Ready needs NOTHING),
+    route!("/metrics", "GET" => Metrics needs METRICS),
+    route!(PROFILES, "GET" => Profile needs PROFILE),
 ];
 
 impl Route {
@@ -49,13 +74,15 @@ impl Route {
     }
 }
 
-/// Which operation a method and a path ask for.
-pub(crate) fn operation(method: &Method, path: &str) -> Result<Operation, Refusal> {
+/// Which operation a method and a path ask for, and what that needs.
+pub(crate) fn operation(method: &Method, path: &str) -> Result<(Operation, Need), Refusal> {
     let Some(route) = ROUTES.iter().find(|route| route.is_for(path)) else {
         return Err(Refusal::unknown_path(path, &known_paths()));
     };
-    let asked = route.operations.iter().find(|(name, _)| *name == method.as_str());
-    asked.map(|(_, operation)| *operation).ok_or_else(|| Refusal::method_not_allowed(method, route.allow))
+    let asked = route.operations.iter().find(|(name, ..)| *name == method.as_str());
+    asked
+        .map(|(_, operation, need)| (*operation, *need))
+        .ok_or_else(|| Refusal::method_not_allowed(method, route.allow))
 }
 
 /// All paths, as a person reads a list.
@@ -67,34 +94,47 @@ fn known_paths() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn asked_for(method: &Method, path: &str) -> Option<Operation> {
+        operation(method, path).ok().map(|(operation, _)| operation)
+    }
     use ladoga_http1::StatusCode;
 
     #[test]
     fn every_path_has_its_methods() {
-        assert_eq!(operation(&Method::GET, "/v0/entity").ok(), Some(Operation::Get));
-        assert_eq!(operation(&Method::HEAD, "/v0/entity").ok(), Some(Operation::Head));
-        assert_eq!(operation(&Method::PUT, "/v0/entity").ok(), Some(Operation::Put));
-        assert_eq!(operation(&Method::DELETE, "/v0/entity").ok(), Some(Operation::Delete));
-        assert_eq!(operation(&Method::POST, "/v0/entity").ok(), Some(Operation::Increment));
-        assert_eq!(operation(&Method::GET, "/v0/entities").ok(), Some(Operation::Range));
-        assert_eq!(operation(&Method::GET, "/v0/changes").ok(), Some(Operation::Changes));
-        assert_eq!(operation(&Method::GET, "/v0/status").ok(), Some(Operation::Status));
-        assert_eq!(operation(&Method::GET, "/metrics").ok(), Some(Operation::Metrics));
+        assert_eq!(asked_for(&Method::GET, "/v0/entity"), Some(Operation::Get));
+        assert_eq!(asked_for(&Method::HEAD, "/v0/entity"), Some(Operation::Head));
+        assert_eq!(asked_for(&Method::PUT, "/v0/entity"), Some(Operation::Put));
+        assert_eq!(asked_for(&Method::DELETE, "/v0/entity"), Some(Operation::Delete));
+        assert_eq!(asked_for(&Method::POST, "/v0/entity"), Some(Operation::Increment));
+        assert_eq!(asked_for(&Method::GET, "/v0/entities"), Some(Operation::Range));
+        assert_eq!(asked_for(&Method::GET, "/v0/changes"), Some(Operation::Changes));
+        assert_eq!(asked_for(&Method::GET, "/v0/status"), Some(Operation::Status));
+        assert_eq!(asked_for(&Method::GET, "/metrics"), Some(Operation::Metrics));
         for (path, probe) in [("/livez", Operation::Live), ("/readyz", Operation::Ready)] {
-            assert_eq!(operation(&Method::GET, path).ok(), Some(probe));
-            assert_eq!(operation(&Method::HEAD, path).ok(), Some(probe));
+            assert_eq!(asked_for(&Method::GET, path), Some(probe));
+            assert_eq!(asked_for(&Method::HEAD, path), Some(probe));
             assert_eq!(operation(&Method::PUT, path).expect_err("no such method").allow(), Some("GET, HEAD"));
         }
         for (path, asked) in [("/v0/repair", Operation::Repair), ("/v0/batch", Operation::Batch)] {
-            assert_eq!(operation(&Method::POST, path).ok(), Some(asked));
+            assert_eq!(asked_for(&Method::POST, path), Some(asked));
             assert_eq!(operation(&Method::GET, path).expect_err("no such method").allow(), Some("POST"));
         }
-        assert_eq!(operation(&Method::GET, "/v0/cluster").ok(), Some(Operation::Cluster));
-        assert_eq!(operation(&Method::GET, "/v0/peer").ok(), Some(Operation::Peer));
+        assert_eq!(asked_for(&Method::GET, "/v0/cluster"), Some(Operation::Cluster));
+        assert_eq!(asked_for(&Method::GET, "/v0/peer"), Some(Operation::Peer));
         for kind in ["cpu", "alloc", "lock"] {
             let path = format!("/debug/profile/{kind}");
-            assert_eq!(operation(&Method::GET, &path).ok(), Some(Operation::Profile), "{kind}");
+            assert_eq!(asked_for(&Method::GET, &path), Some(Operation::Profile), "{kind}");
         }
+    }
+
+    #[test]
+    fn every_operation_needs_something_but_whether_the_node_lives() {
+        let all = ROUTES.iter().flat_map(|route| route.operations);
+        let open = all.filter(|(.., need)| *need == Need::Nothing).map(|(_, operation, _)| *operation);
+        let expected =
+            [Operation::Status, Operation::Live, Operation::Live, Operation::Ready, Operation::Ready];
+        assert_eq!(open.collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -12,6 +12,10 @@ use super::server::{REDIS_VERSION, unknown_subcommand, wrong_arguments};
 use super::session::Replies;
 use super::table::{Command, Verb};
 
+/// What Redis says to those who greet before they have said who they are.
+const HELLO_FIRST: &str = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option \
+                           can be used to authenticate the client and select the RESP protocol version at the same time";
+
 /// The longest name that a connection or a library has.
 const NAME_BYTES_MAX: usize = 1 << 10;
 
@@ -34,7 +38,7 @@ impl<K: KeyValue> Conversation<'_, K> {
     pub(super) fn tell_session(&mut self, verb: Verb, request: &Request) -> Served {
         Served::of(match verb {
             Verb::Hello => self.hello(request),
-            Verb::Auth => auth(request).map(|()| Served::OK),
+            Verb::Auth => self.auth(request).map(|()| Served::OK),
             Verb::Client => self.client(request),
             Verb::Reset => {
                 self.session.reset();
@@ -61,10 +65,10 @@ impl<K: KeyValue> Conversation<'_, K> {
                 }
             };
         }
-        let (mut name, mut at) = (None, 2);
+        let (mut name, mut at, mut user) = (None, 2, None);
         while let Some(option) = request.get(at) {
             if is(option, "AUTH") && at + 2 < request.len() {
-                check_user(&request[at + 1])?;
+                user = Some((&request[at + 1], &request[at + 2]));
                 at += 3;
             } else if is(option, "SETNAME") && at + 1 < request.len() {
                 name = Some(client_name(&request[at + 1], "Client names")?);
@@ -72,6 +76,12 @@ impl<K: KeyValue> Conversation<'_, K> {
             } else {
                 return Err(Failed::of_word("Syntax error in HELLO option", option));
             }
+        }
+        if let Some((user, secret)) = user {
+            self.check_user(user, secret)?;
+        }
+        if !self.is_known() {
+            return Err(Failed::Told(Reply::Error(HELLO_FIRST.to_owned())));
         }
         self.session.dialect = dialect;
         if let Some(name) = name {
@@ -88,6 +98,31 @@ impl<K: KeyValue> Conversation<'_, K> {
             ("modules", Reply::Array(Vec::new())),
         ];
         Ok(Reply::Map(fields.map(|(name, value)| (Reply::text(name), value)).into()).into())
+    }
+
+    /// `AUTH [NAME] SECRET`.
+    fn auth(&mut self, request: &Request) -> Result<(), Failed> {
+        match request.len() {
+            2 if self.door.door.access.guard.is_some() => self.check_user(b"default", &request[1]),
+            2 => Err(Failed::err(
+                "AUTH <password> called without any password configured for the default user. Are you sure your \
+                 configuration is correct?",
+            )),
+            3 => self.check_user(&request[1], &request[2]),
+            _ => Err(Failed::syntax()),
+        }
+    }
+
+    /// Without tokens there is nobody to be, and any secret will do.
+    fn check_user(&mut self, user: &[u8], secret: &[u8]) -> Result<(), Failed> {
+        if let Some(guard) = self.door.door.access.guard.clone() {
+            return self.log_in(&guard, user, secret).map_err(Failed::Told);
+        }
+        if user == b"default" {
+            return Ok(());
+        }
+        let words = "WRONGPASS invalid username-password pair or user is disabled.";
+        Err(Failed::Told(Reply::Error(words.to_owned())))
     }
 
     /// `LADOGA.REPLICAS [ACK/FROM]`: how many copies requests of this connection ask for.
@@ -193,24 +228,4 @@ fn client_name(name: &[u8], what: &str) -> Result<String, Failed> {
         return Err(Failed::Told(Reply::error(format_args!("{what} have {NAME_BYTES_MAX} bytes at most"))));
     }
     Ok(String::from_utf8_lossy(name).into_owned())
-}
-
-/// `AUTH`: there are no tokens, so there is nobody to be.
-fn auth(request: &Request) -> Result<(), Failed> {
-    match request.len() {
-        2 => Err(Failed::err(
-            "AUTH <password> called without any password configured for the default user. Are you sure your \
-             configuration is correct?",
-        )),
-        3 => check_user(&request[1]),
-        _ => Err(Failed::syntax()),
-    }
-}
-
-fn check_user(user: &[u8]) -> Result<(), Failed> {
-    if user == b"default" {
-        return Ok(());
-    }
-    let words = "WRONGPASS invalid username-password pair or user is disabled.";
-    Err(Failed::Told(Reply::Error(words.to_owned())))
 }

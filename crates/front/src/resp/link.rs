@@ -1,6 +1,7 @@
 use std::cell::{Cell, RefCell, RefMut};
 use std::future::poll_fn;
 use std::io;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
@@ -43,6 +44,8 @@ pub(super) struct Buffers {
     /// What is to be sent, and how much of it is.
     pub(super) output: Vec<u8>,
     sent_bytes: usize,
+    /// What the client has been sent and was not charged for.
+    uncharged_bytes: u64,
     waits: Waits,
 }
 
@@ -80,6 +83,11 @@ impl RespLink {
         let address = self.address.get().unwrap_or_else(|| Address::of_client(self.socket.peer_ip()));
         self.address.set(Some(address));
         address
+    }
+
+    /// The address of the client, while there is one.
+    pub(super) fn peer_ip(&self) -> Option<IpAddr> {
+        self.socket.peer_ip()
     }
 
     /// Where the two ends of it are, as text.
@@ -135,6 +143,7 @@ impl RespLink {
         match self.socket.poll_write_both(context, buffers.unsent(), bytes) {
             Poll::Ready(Ok(0)) => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
             Poll::Ready(Ok(count)) => {
+                buffers.uncharged_bytes += count as u64;
                 buffers.sent(count.min(ahead));
                 let own = count.saturating_sub(ahead);
                 buffers.waits.taken(count as u64, count == ahead + bytes.len());
@@ -216,8 +225,14 @@ impl Buffers {
             has_ended: false,
             output: Vec::new(),
             sent_bytes: 0,
+            uncharged_bytes: 0,
             waits: Waits::default(),
         }
+    }
+
+    /// What the client has been sent since this was asked last.
+    pub(super) fn take_uncharged(&mut self) -> u64 {
+        std::mem::take(&mut self.uncharged_bytes)
     }
 
     /// What is to be sent now.

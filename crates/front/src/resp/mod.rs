@@ -14,10 +14,13 @@
 //!   for room; `served`, `failed`: what becomes of it
 //! - `strings`, `numbers`, `expiry`, `keys`, `scan`, `flush`: commands by what they are about; `arguments`: their options
 //! - `upload`: values that are not held in memory, on their way in
+//! - `access`: who may say what; `audited`: what the audit log has of it
 //! - `about`: commands about a connection; `server`, `describe`: about the node and its commands
 
 mod about;
+mod access;
 mod arguments;
+mod audited;
 mod call;
 mod cursors;
 mod describe;

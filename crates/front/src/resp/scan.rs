@@ -13,6 +13,7 @@ use super::arguments::{integer, is};
 use super::call::StoreCall;
 use super::failed::Failed;
 use super::served::{CommandResult, Served};
+use super::table::Verb;
 
 /// Keys that `SCAN` looks at if nothing is said, and at most.
 const COUNT_DEFAULT: i64 = 10;
@@ -163,6 +164,16 @@ fn range_of(pattern: Option<&[u8]>, after: Option<&Bytes>) -> (Bytes, Option<Byt
         None => FIRST_KEY.to_vec(),
     };
     (Bytes::from(start.max(prefix.to_vec())), behind(prefix))
+}
+
+/// Where the keys can be that a `SCAN` or a `KEYS` is about, from the first on. What it is not served for counts as all keys.
+pub(super) fn pattern_range(verb: Verb, request: &Request) -> (Bytes, Option<Bytes>) {
+    let pattern = match verb {
+        Verb::Keys => request.get(1),
+        _ => ScanOptions::parse(request).ok().and_then(|options| options.pattern),
+    };
+    let prefix = prefix(pattern.unwrap_or_default());
+    (Bytes::copy_from_slice(prefix), behind(prefix))
 }
 
 /// The options of `SCAN`.

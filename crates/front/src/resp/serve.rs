@@ -7,6 +7,7 @@ use ladoga_resp::{Dialect, Reply, Request, Step};
 use ladoga_runtime::{CommandKind, Permit, Taken};
 use ladoga_service::KeyValue;
 
+use super::audited::AuditedCommand;
 use super::call::StoreCall;
 use super::dispatch;
 use super::door::RespDoor;
@@ -151,6 +152,10 @@ impl<K: KeyValue> Conversation<'_, K> {
                 return self.reply_alone(reply.into(), CommandKind::Other, started_ns).await;
             }
         };
+        if let Err(reply) = self.authorize(command, &request) {
+            self.session.transaction.spoil();
+            return self.reply_alone(reply.into(), command.kind, started_ns).await;
+        }
         let measured = Measured { kind: command.kind, started_ns };
         if self.session.transaction.takes(command) {
             let (door, address) = (&self.door.door, self.link.address());
@@ -189,7 +194,9 @@ impl<K: KeyValue> Conversation<'_, K> {
             return self.write_measured(served, measured).await;
         }
         let unordered = self.unordered(&call);
-        match dispatch::begin(&call, command, request) {
+        let audited = self.audited(command, &request);
+        let begun = dispatch::begin(&call, command, request);
+        match AuditedCommand::follow_if(audited, begun) {
             Begun::Served(served) if self.in_flight.is_empty() => self.write_measured(served, measured).await,
             Begun::Served(served) => {
                 self.in_flight.push(served, measured);

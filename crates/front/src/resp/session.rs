@@ -4,6 +4,7 @@ use ladoga_model::Replicas;
 use ladoga_resp::Dialect;
 
 use super::queued::Transaction;
+use crate::auth::Caller;
 
 /// What a connection has been told.
 pub(super) struct Session {
@@ -16,6 +17,8 @@ pub(super) struct Session {
     /// How many copies its requests ask for.
     pub(super) replicas: Replicas,
     pub(super) transaction: Transaction,
+    /// On a node with tokens, who speaks, once that is said.
+    pub(super) caller: Option<Caller>,
     replies: Cell<Replies>,
     nodes: u32,
 }
@@ -41,6 +44,7 @@ impl Session {
             library: (String::new(), String::new()),
             replicas: Replicas::majority_of(nodes),
             transaction: Transaction::default(),
+            caller: None,
             replies: Cell::new(Replies::On),
             nodes,
         }

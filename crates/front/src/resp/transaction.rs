@@ -99,6 +99,10 @@ impl<K: KeyValue> Conversation<'_, K> {
                 Err(failed) => return Ok(failed.into_reply().into()),
             }
         }
+        // Whether they take effect, the reply of `EXEC` says, and it may say so of each by itself.
+        for (command, request) in &queued {
+            self.audited(command, request).iter().for_each(|audited| audited.end("exec"));
+        }
         let served = if call.may_transact() {
             Ok(self.exec_together(call, queued, watched).await)
         } else {

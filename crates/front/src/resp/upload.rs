@@ -25,6 +25,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         };
         let started_ns = self.door.door.core.clock.monotonic_ns();
         self.answer_all().await?;
+        self.authorize_large(verb, &key, bytes).map_err(Parting::Say)?;
         let call = self.call().await?.map_err(refused)?;
         check_write(&key, bytes).map_err(refused)?;
         call.admit(&call.context(), &key, bytes).await.map_err(|error| refused(error.into()))?;
@@ -34,10 +35,13 @@ impl<K: KeyValue> Conversation<'_, K> {
         let finished = self.receive_value(upload, &permit).await?;
         let request = self.receive_rest().await?;
         drop(permit);
-        let served = Served::of(match dispatch::command(&request) {
+        let command = dispatch::command(&request);
+        let audited = command.as_ref().ok().and_then(|command| self.audited(command, &request));
+        let served = Served::of(match command {
             Ok(_) => put_uploaded(call, verb, request, finished).await,
             Err(reply) => Err(Failed::Told(reply)),
         });
+        audited.iter().for_each(|audited| audited.end_with(&served));
         self.write_measured(served, Measured { kind: CommandKind::Write, started_ns }).await
     }
 

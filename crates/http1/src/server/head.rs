@@ -5,6 +5,8 @@ use http::{Method, Uri, Version};
 use httparse::Status;
 use memchr::memchr;
 
+use super::asker::{Asker, Span, span};
+
 /// How large the head of a request may be.
 #[derive(Debug, Clone, Copy)]
 pub struct HeadLimits {
@@ -74,12 +76,32 @@ pub struct Request {
     pub expects_continue: bool,
     /// Whether there is an `If-Match` or an `If-None-Match`.
     pub may_be_conditional: bool,
+    asker: Asker,
     /// The head as it came, and the offset of the header fields.
     head: Bytes,
     line_bytes: usize,
 }
 
 impl Request {
+    /// The value of `Host`, which is empty if there is none.
+    pub fn host(&self) -> &[u8] {
+        self.part(self.asker.host)
+    }
+
+    /// The value of `Authorization`, if there is one; if there are several, it is empty.
+    pub fn authorization(&self) -> Option<&[u8]> {
+        self.asker.authorization.map(|span| self.part(span))
+    }
+
+    /// Whether there is an `Origin` or a `Sec-Fetch-Site`, which browsers send.
+    pub fn may_be_of_a_page(&self) -> bool {
+        self.asker.may_be_page
+    }
+
+    fn part(&self, (start, end): Span) -> &[u8] {
+        &self.head[start as usize..end as usize]
+    }
+
     /// The values of the header fields of this name, in their order.
     pub fn fields<'r>(&'r self, name: &'r str) -> impl Iterator<Item = &'r [u8]> {
         self.head[self.line_bytes..].split(|&byte| byte == b'\n').filter_map(move |line| {
@@ -128,7 +150,7 @@ pub(crate) fn take_request(
     *looked_bytes = 0;
     let bytes = input.split_to(head.bytes).freeze();
     let uri = Uri::from_maybe_shared(bytes.slice(head.target)).map_err(|_| BadRequest::Target)?;
-    let Facts { version, body, keeps_alive, expects_continue, may_be_conditional } = head.facts;
+    let Facts { version, body, keeps_alive, expects_continue, may_be_conditional, asker } = head.facts;
     let (method, line_bytes) = (head.method, head.line_bytes);
     Ok(Some(Request {
         method,
@@ -138,6 +160,7 @@ pub(crate) fn take_request(
         keeps_alive,
         expects_continue,
         may_be_conditional,
+        asker,
         head: bytes,
         line_bytes,
     }))
@@ -198,7 +221,7 @@ fn parse_into<'b>(
         return Err(httparse::Error::Token.into());
     };
     let version = if version == 1 { Version::HTTP_11 } else { Version::HTTP_10 };
-    let facts = Facts::of(version, request.headers)?;
+    let facts = Facts::of(version, request.headers, bytes)?;
     let start = path.as_ptr().addr() - bytes.as_ptr().addr();
     let line_bytes = memchr(b'\n', bytes).map_or(head_bytes, |end| end + 1);
     Ok(Some(Parsed {
@@ -218,20 +241,22 @@ struct Facts {
     keeps_alive: bool,
     expects_continue: bool,
     may_be_conditional: bool,
+    asker: Asker,
 }
 
 impl Facts {
-    fn of(version: Version, fields: &[httparse::Header<'_>]) -> Result<Facts, BadRequest> {
+    fn of(version: Version, fields: &[httparse::Header<'_>], head: &[u8]) -> Result<Facts, BadRequest> {
         let is_new = version == Version::HTTP_11;
         let (mut hosts, mut is_host_valid, mut length, mut codings) = (0, true, None, 0);
         let (mut says_close, mut says_keep_alive, mut expects_continue) = (false, false, false);
-        let mut may_be_conditional = false;
+        let (mut may_be_conditional, mut asker) = (false, Asker::default());
         for field in fields {
             let (name, value) = (field.name, field.value);
             // The length first: few fields have one of these.
             match name.len() {
                 4 if name.eq_ignore_ascii_case("host") => {
                     hosts += 1;
+                    asker.host = span(head, value);
                     is_host_valid &= value.iter().all(|&byte| is_of_host(byte));
                 }
                 6 if name.eq_ignore_ascii_case("expect") => {
@@ -257,7 +282,7 @@ impl Facts {
                         return Err(BadRequest::Coding);
                     }
                 }
-                _ => {}
+                _ => asker.note(head, field),
             }
         }
         if hosts > 1 || !is_host_valid || (is_new && hosts == 0) {
@@ -270,7 +295,7 @@ impl Facts {
             (Some(_), _) => return Err(BadRequest::TwoLengths),
         };
         let keeps_alive = !says_close && (is_new || says_keep_alive);
-        Ok(Facts { version, body, keeps_alive, expects_continue, may_be_conditional })
+        Ok(Facts { version, body, keeps_alive, expects_continue, may_be_conditional, asker })
     }
 }
 

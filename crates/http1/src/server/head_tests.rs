@@ -12,6 +12,26 @@ fn request(fields: &str) -> Result<Request, BadRequest> {
 }
 
 #[test]
+fn who_asks_is_found_wherever_it_stands() {
+    let asked =
+        request("x-authorization: no\r\nHOST: h:1\r\nAuthorization:  Bearer t \r\n").expect("a request");
+    assert_eq!((asked.host(), asked.authorization()), (&b"h:1"[..], Some(&b"Bearer t"[..])));
+    assert!(!asked.may_be_of_a_page());
+    let nobody = request("Host: h\r\n").expect("a request");
+    assert_eq!((nobody.authorization(), nobody.may_be_of_a_page()), (None, false));
+    let twice = request("Host: h\r\nauthorization: a\r\nauthorization: b\r\nauthorization: c\r\n");
+    assert_eq!(twice.expect("a request").authorization(), Some(&b""[..]));
+    for field in ["origin: null", "Sec-Fetch-Site: none"] {
+        assert!(
+            request(&format!("Host: h\r\n{field}\r\n")).expect("a request").may_be_of_a_page(),
+            "{field}"
+        );
+    }
+    let old = take(b"GET / HTTP/1.0\r\n\r\n").expect("a request").expect("a whole head");
+    assert_eq!(old.host(), b"");
+}
+
+#[test]
 fn a_head_is_taken_and_what_is_behind_it_stays() {
     let mut input =
         BytesMut::from("\r\n\nGET /a?b=c#d HTTP/1.1\r\nHost: h\r\nX-Y:  1 \r\nx-y: 2\r\n\r\nGET /");

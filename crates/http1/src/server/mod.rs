@@ -9,12 +9,13 @@
 //! An answer may begin before its request has arrived: `begin_answer_early` comes between two pieces, and `end_early_answer` behind
 //! the last bytes that are sent.
 //!
-//! - `head`: request lines and header fields, bounded and strict
+//! - `head`: request lines and header fields, bounded and strict; `asker`: what they say about who asks
 //! - `body`: the end of a body, by its length or by chunks
 //! - `reply`: the heads of answers
 //! - `timing`: which side waits for the other, and for how long
 //! - `connection`: all of them, in turn
 
+mod asker;
 mod body;
 mod connection;
 mod head;

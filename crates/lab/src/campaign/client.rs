@@ -40,8 +40,10 @@ pub(super) fn get(
     let (socket, mut stream) = connect(&address, CONNECT_TIMEOUT, tls.as_ref())?;
     socket.set_read_timeout(Some(LOOK_EVERY))?;
     let host = target.host_header();
-    stream
-        .write_all(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes())?;
+    let fields: String =
+        target.fields(&[]).iter().flat_map(|(name, value)| [name, ": ", value, "\r\n"]).collect();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{fields}Connection: close\r\n\r\n");
+    stream.write_all(head.as_bytes())?;
     receive(&mut *stream, deadline, give_up)
 }
 

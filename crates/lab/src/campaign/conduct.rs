@@ -14,7 +14,7 @@ use super::sampler::Sampler;
 use super::server::{OwnNode, described_dir, wait_until_quiet};
 use super::stage::Stage;
 use super::suite::{remarks, stages};
-use crate::cli::Target;
+use crate::cli::{Target, Token};
 use crate::clock::{Clock, unix_ms};
 use crate::compare::{self, Profiles};
 use crate::engine::{Ending, Plan, Watcher};
@@ -49,7 +49,10 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
         address_of(server)?;
     }
     let (stop, signal) = (stop_flag()?, LastSignal::listen()?);
-    let mut conductor = Conductor::new(options, &stages, &stop);
+    // The other server is somebody else, and is shown nothing.
+    let token = Token::find(options.token_file.as_deref()).map_err(LabError::Usage)?;
+    let url = options.url.clone().map(|url| Target { token, ..url });
+    let mut conductor = Conductor::new(options, url, &stages, &stop);
     let result = conductor.conduct(&stages);
     conductor.end()?;
     result?;
@@ -112,8 +115,13 @@ struct Conductor<'a> {
 }
 
 impl<'a> Conductor<'a> {
-    fn new(options: &'a RunOptions, stages: &[Stage], stop: &'a Arc<AtomicBool>) -> Self {
-        let mut servers = vec![Server::named(OWN, options.url.clone(), options.pid)];
+    fn new(
+        options: &'a RunOptions,
+        url: Option<Target>,
+        stages: &[Stage],
+        stop: &'a Arc<AtomicBool>,
+    ) -> Self {
+        let mut servers = vec![Server::named(OWN, url, options.pid)];
         if let Some(peer) = &options.peer {
             servers.push(Server::named(PEER, Some(peer.clone()), options.peer_pid));
         }

@@ -62,6 +62,9 @@ pub(crate) struct RunOptions {
     /// Measure this server instead of starting a node
     #[arg(long, value_name = "URL", value_parser = Target::parse)]
     pub(crate) url: Option<Target>,
+    /// File with the token to show to --url [default: the token in `LADOGA_TOKEN`, if that is set]
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub(crate) token_file: Option<PathBuf>,
     /// Process of the server on this machine, to measure its CPU and memory
     #[arg(long, value_name = "PID", requires = "url")]
     pub(crate) pid: Option<u32>,

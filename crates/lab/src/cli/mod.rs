@@ -1,7 +1,9 @@
-//! What a person types: flags and the address.
+//! What a person types: flags, the address, and the token that is shown there.
 
 mod options;
 mod target;
+mod token;
 
 pub use options::Options;
 pub(crate) use target::{Scheme, Target, resolve};
+pub(crate) use token::Token;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::target::{Scheme, Target};
+use super::token::Token;
 use crate::slo::Slo;
 use crate::tls::Trust;
 use crate::units::{parse_count, parse_ms};
@@ -101,6 +102,9 @@ pub struct Options {
     /// As --verify, with the authorities of this PEM file instead of the system's
     #[arg(long, value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
+    /// File with the token to show to the server [default: the token in `LADOGA_TOKEN`, if that is set]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
     /// Server to measure, as http://HOST[:PORT][/PATH] or https://…
     #[arg(value_name = "URL", value_parser = Target::parse)]
     pub(crate) target: Target,
@@ -144,15 +148,16 @@ impl Options {
         self.workload.and_then(|name| self.knobs.keys.or(name.default_keys()))
     }
 
-    /// The target, with whom it is to be trusted for.
-    pub(crate) fn with_trust(&self) -> Self {
+    /// The target, with whom it is to be trusted for, and what it is shown.
+    pub(crate) fn with_trust(&self) -> Result<Self, String> {
         let mut options = self.clone();
+        options.target.token = Token::find(self.token_file.as_deref())?;
         options.target.trust = match &self.ca {
             Some(path) => Trust::File(path.clone()),
             None if self.verify => Trust::System,
             None => Trust::Anybody,
         };
-        options
+        Ok(options)
     }
 
     /// Whether any percentiles are to be printed.

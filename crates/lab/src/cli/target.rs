@@ -1,5 +1,6 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 
+use super::token::Token;
 use crate::error::{LabError, Outcome};
 use crate::tls::{TlsClient, Trust};
 
@@ -40,6 +41,8 @@ pub(crate) struct Target {
     pub(crate) port: Option<u16>,
     /// With the query, at least `/`.
     pub(crate) path: String,
+    /// What is shown there to be let in.
+    pub(crate) token: Option<Token>,
 }
 
 impl Target {
@@ -70,7 +73,8 @@ impl Target {
         }
         let path = path.split('#').next().unwrap_or_default();
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Ok(Self { url: url.to_owned(), scheme, trust: Trust::default(), host: host.to_owned(), port, path })
+        let (trust, token) = (Trust::default(), None);
+        Ok(Self { url: url.to_owned(), scheme, trust, host: host.to_owned(), port, path, token })
     }
 
     pub(crate) fn port_or_default(&self) -> u16 {
@@ -84,6 +88,11 @@ impl Target {
             Some(port) => format!("{host}:{port}"),
             None => host,
         }
+    }
+
+    /// The header fields that a request to it has: those that a person gave, and what is shown to be let in.
+    pub(crate) fn fields(&self, given: &[(String, String)]) -> Vec<(String, String)> {
+        given.iter().cloned().chain(self.token.as_ref().map(Token::field)).collect()
     }
 
     /// `HOST:PORT`, for words.

@@ -75,7 +75,7 @@ impl Script {
         wrk.set("port", self.target.port.map(|port| port.to_string()))?;
         wrk.set("path", self.target.path.as_str())?;
         let headers: Table = wrk.get("headers")?;
-        for (name, value) in &self.headers {
+        for (name, value) in &self.target.fields(&self.headers) {
             headers.set(name.as_str(), value.as_str())?;
         }
         address::install(lua, &wrk)

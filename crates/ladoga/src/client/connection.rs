@@ -43,9 +43,10 @@ impl Request<'_> {
         let Request { method, target, field, body } = self;
         let field = field.map_or_else(String::new, |(name, value)| format!("{name}: {value}\r\n"));
         let length = body.map_or_else(String::new, |body| format!("content-length: {}\r\n", body.len()));
-        let host = url.authority();
-        let head =
-            format!("{method} {target} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{field}{length}\r\n");
+        let (host, authorization) = (url.authority(), url.authorization());
+        let head = format!(
+            "{method} {target} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{authorization}{field}{length}\r\n"
+        );
         stream.write_all(head.as_bytes())?;
         match stream.write_all(body.unwrap_or_default()) {
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),

@@ -19,9 +19,9 @@ pub(crate) fn exchange<T>(
     let stream = TcpStream::connect((url.host.as_str(), url.port)).map_err(unreachable)?;
     let sender = stream.try_clone().map_err(unreachable)?;
     let closer = stream.try_clone().map_err(unreachable)?;
-    let host = url.authority();
+    let (host, authorization) = (url.authority(), url.authorization());
     let head = format!(
-        "POST {target} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
+        "POST {target} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{authorization}transfer-encoding: chunked\r\n\r\n"
     );
     thread::scope(|scope| {
         // What is wrong with sending shows in the answer, or in its absence.

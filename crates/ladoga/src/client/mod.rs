@@ -2,12 +2,14 @@
 //! chunks of a range, which mark the ends of records.
 
 mod base64;
+mod bearer;
 mod connection;
 mod exchange;
 mod response;
 mod url;
 
 pub(crate) use base64::from_base64;
+pub(crate) use bearer::Bearer;
 pub(crate) use connection::Request;
 pub(crate) use exchange::exchange;
 pub(crate) use response::Response;

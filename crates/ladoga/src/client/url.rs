@@ -1,11 +1,15 @@
 use std::fmt::{self, Write};
 
+use super::Bearer;
+
 /// Where a node is: `http://HOST[:PORT]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Url {
     /// Without the brackets of an IPv6 address.
     pub(crate) host: String,
     pub(crate) port: u16,
+    /// What it is shown to let a client in, if it wants something.
+    pub(crate) bearer: Option<Bearer>,
 }
 
 const DEFAULT_PORT: u16 = 80;
@@ -27,12 +31,17 @@ impl Url {
             None if port.is_empty() => DEFAULT_PORT,
             _ => return None,
         };
-        (!host.is_empty()).then(|| Url { host: host.to_owned(), port })
+        (!host.is_empty()).then(|| Url { host: host.to_owned(), port, bearer: None })
+    }
+
+    /// The header field by which a client is let in, with its end; empty if there is none.
+    pub(crate) fn authorization(&self) -> String {
+        self.bearer.as_ref().map_or_else(String::new, Bearer::field)
     }
 
     /// Host and port, as in a URL.
     pub(crate) fn authority(&self) -> String {
-        let Url { host, port } = self;
+        let Url { host, port, .. } = self;
         if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
     }
 }

@@ -2,7 +2,7 @@ use std::io::{BufWriter, IsTerminal, Read, Write, stdout};
 
 use super::lines::{Input, open};
 use super::tally::{ProgressLine, Tally};
-use super::{Failure, parse_url};
+use super::{Failure, node_url};
 use crate::batch_arguments::BatchArguments;
 use crate::client::{Request, Response, Url};
 
@@ -13,7 +13,7 @@ const ATOMIC_BYTES_MAX: usize = 512 << 10;
 
 /// Carries out operations, one a line, and prints the answer to each.
 pub(crate) fn batch(arguments: &BatchArguments) -> Result<(), Failure> {
-    let url = parse_url(&arguments.node.url)?;
+    let url = node_url(&arguments.node)?;
     let input = open(&arguments.file)?;
     if arguments.atomic {
         return atomic(&url, input);

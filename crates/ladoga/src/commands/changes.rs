@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::range::{Query, print_escaped};
-use super::{Failure, parse_url};
+use super::{Failure, node_url};
 use crate::changes_arguments::ChangesArguments;
 use crate::client::{ClientError, Request, Url, percent_encoded};
 
@@ -19,7 +19,7 @@ const LINE_BYTES_MAX: usize = 4 << 20;
 
 /// Prints changes, until nobody reads them.
 pub(crate) fn changes(arguments: &ChangesArguments) -> Result<(), Failure> {
-    let url = parse_url(&arguments.node.url)?;
+    let url = node_url(&arguments.node)?;
     let mut lines =
         ChangeReader { is_json: arguments.json, since: arguments.since.clone(), partial: Vec::new() };
     let (mut pause, mut has_begun) = (RETRY_MIN, false);

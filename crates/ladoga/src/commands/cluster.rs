@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Failure, parse_url};
+use super::{Failure, node_url};
 use crate::arguments::NodeArguments;
 use crate::client::{ClientError, Request, Response, Url};
 
@@ -13,7 +13,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Prints whether a node serves, and if it belongs to a cluster, the state of that as this node sees it.
 pub(crate) fn status(arguments: &NodeArguments) -> Result<(), Failure> {
-    let url = parse_url(&arguments.url)?;
+    let url = node_url(arguments)?;
     let response = ask(&url, "GET", "/v0/status")?;
     if response.status != 200 {
         return Err(Failure::Failed(response.line()));
@@ -27,7 +27,7 @@ pub(crate) fn status(arguments: &NodeArguments) -> Result<(), Failure> {
 
 /// Makes a node pull what the others have and it lacks, and shows the progress.
 pub(crate) fn repair(arguments: &NodeArguments) -> Result<(), Failure> {
-    let url = parse_url(&arguments.url)?;
+    let url = node_url(arguments)?;
     let session = |report: &Value| report["replica_state"]["session"].as_str().map(str::to_owned);
     let began_in = report(&url)?.as_ref().and_then(session);
     let response = ask(&url, "POST", "/v0/repair")?;

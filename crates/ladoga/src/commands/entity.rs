@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use ladoga_model::{Durability, VALUE_BYTES_MAX};
 
-use super::{Failure, parse_url};
+use super::{Failure, node_url};
 use crate::arguments::{
     DeleteArguments, ExpireArguments, GetArguments, IncrementArguments, Life, NodeArguments, PutArguments,
 };
@@ -139,7 +139,7 @@ impl<'a> Ask<'a> {
 
 fn ask(ask: Ask<'_>, node: &NodeArguments) -> Result<Response, Failure> {
     let Ask { method, key, body, condition, by, life, fsync } = ask;
-    let url = parse_url(&node.url)?;
+    let url = node_url(node)?;
     let by = by.map_or_else(String::new, |by| format!("&increment={by}"));
     let ttl = match life {
         None => String::new(),

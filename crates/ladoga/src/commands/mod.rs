@@ -12,6 +12,7 @@ mod profile;
 mod range;
 mod serve;
 mod tally;
+mod token;
 mod transfer;
 
 pub(crate) use batch::batch;
@@ -23,13 +24,16 @@ pub(crate) use install::{completions, man};
 pub(crate) use profile::profile;
 pub(crate) use range::{count, range};
 pub(crate) use serve::serve;
+pub(crate) use token::token;
 pub(crate) use transfer::{export, import};
 
 use std::fmt;
 use std::io::{Write, stderr};
+use std::path::Path;
 use std::process::ExitCode;
 
-use crate::client::{ClientError, Url};
+use crate::arguments::NodeArguments;
+use crate::client::{Bearer, ClientError, Url};
 use crate::settings::SettingError;
 
 /// Why a command failed.
@@ -89,7 +93,31 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-fn parse_url(text: &str) -> Result<Url, Failure> {
+/// Where a node is, and what it is shown.
+fn node_url(node: &NodeArguments) -> Result<Url, Failure> {
+    let text = &node.url;
     let wrong = || format!("--url is '{text}', expected the URL of a node, such as http://127.0.0.1:8080");
-    Url::parse(text).ok_or_else(|| Failure::Usage(wrong()))
+    let url = Url::parse(text).ok_or_else(|| Failure::Usage(wrong()))?;
+    Ok(Url { bearer: bearer(node.token_file.as_deref())?, ..url })
+}
+
+/// The variable in which a client has its token. There is no flag for it: everybody on a machine can read those.
+const TOKEN_VARIABLE: &str = "LADOGA_TOKEN";
+
+fn bearer(file: Option<&Path>) -> Result<Option<Bearer>, Failure> {
+    if let Some(path) = file {
+        let text = std::fs::read_to_string(path);
+        let path = path.display();
+        let wrong = |why: String| Failure::Usage(format!("--token-file is '{path}', expected {why}"));
+        let text = text.map_err(|error| wrong(format!("a file that can be read: {error}")))?;
+        let expected = "a file with one token in it, as `ladoga token create` prints it";
+        return Bearer::parse(&text).map(Some).ok_or_else(|| wrong(expected.to_owned()));
+    }
+    let Some(text) = std::env::var_os(TOKEN_VARIABLE) else { return Ok(None) };
+    let expected = "a token, as `ladoga token create` prints it";
+    let parsed = text.to_str().and_then(Bearer::parse);
+    // What it is stays unsaid.
+    parsed
+        .map(Some)
+        .ok_or_else(|| Failure::Usage(format!("{TOKEN_VARIABLE} has no token in it, expected {expected}")))
 }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde_json::Value;
 
-use super::{Failure, parse_url};
+use super::{Failure, node_url};
 use crate::arguments::NodeArguments;
 use crate::client::{Request, Response, from_base64, percent_encoded};
 use crate::range_arguments::{BoundArguments, CountArguments, RangeArguments};
@@ -94,7 +94,7 @@ pub(super) fn ask(
     field: Option<(&'static str, &'static str)>,
     node: &NodeArguments,
 ) -> Result<Response, Failure> {
-    let url = parse_url(&node.url)?;
+    let url = node_url(node)?;
     let target = query.target("/v0/entities");
     let response = Request { method: "GET", target, field, body: None }.send(&url)?;
     if response.status == 200 { Ok(response) } else { Err(Failure::Failed(response.line())) }

@@ -9,7 +9,7 @@ use std::thread;
 use ladoga_env::Env;
 use ladoga_env::real::RealDisk;
 use ladoga_node::embedded::Embedded;
-use ladoga_node::peers::{MembershipError, MembershipFile};
+use ladoga_node::peers::{Membership, MembershipError, MembershipFile};
 use ladoga_node::{Config, Node};
 use ladoga_storage::{MEMORY_BYTES_MIN, Options, count_tables};
 use rustix::process::{getppid, set_parent_process_death_signal};
@@ -20,8 +20,10 @@ use tokio::sync::oneshot;
 
 use super::{Failure, complain, notify};
 use crate::arguments::ServeFlags;
+use crate::client::Url;
 use crate::logging::{self, LIFE};
 use crate::settings::{DiskReads, Settings, format_size, raise_descriptor_limit};
+use crate::tokens;
 
 /// Descriptors that connections leave to new tables, large values and the log, beside one for each table that there is.
 const DESCRIPTORS_RESERVED: u64 = 512;
@@ -43,10 +45,20 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
     }
     let env = environment(settings.disk_reads)?;
     check_nodes(&env, &settings)?;
+    let (access, peer_secret) = tokens::open(&settings.access, &own_hosts(&settings))?;
+    if settings.access.is_in_the_clear {
+        tracing::warn!(
+            "tokens and values travel over the network as they are: let only a network in that you trust, or a proxy with TLS"
+        );
+    }
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let mut signals = runtime.block_on(async { Signals::listen() })?;
-    let node =
-        Node::start(config(&env, &settings), Arc::clone(&env.clock), Arc::clone(&env.net)).map_err(failed)?;
+    let node = Node::start(
+        Config { access: Arc::new(access), peer_secret, ..config(&env, &settings) },
+        Arc::clone(&env.clock),
+        Arc::clone(&env.net),
+    )
+    .map_err(failed)?;
     let started_ns = env.clock.monotonic_ns();
     let Some(store) = open(&runtime, &mut signals, &env, &settings)? else {
         // Nothing was served yet, so there is nothing to lose.
@@ -74,6 +86,7 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
 fn check_config(settings: &Settings) -> Result<(), Failure> {
     let env = environment(settings.disk_reads)?;
     check_nodes(&env, settings)?;
+    tokens::check(&settings.access)?;
     if let Some(objection) = &settings.objection {
         complain(format_args!("{objection}"));
     }
@@ -126,6 +139,15 @@ fn check_nodes(env: &Env, settings: &Settings) -> Result<(), Failure> {
         let value = value.unwrap_or_default().join(",");
         Failure::Usage(format!("--cluster is '{value}', expected {error}"))
     })
+}
+
+/// The host under which the other nodes of its cluster know this one.
+fn own_hosts(settings: &Settings) -> Vec<String> {
+    let own = |membership: &Membership| {
+        let name = membership.nodes.name(membership.own);
+        Url::parse(name).map(|url| url.host)
+    };
+    settings.membership.as_ref().and_then(own).into_iter().collect()
 }
 
 fn config(env: &Env, settings: &Settings) -> Config {

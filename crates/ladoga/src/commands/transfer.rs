@@ -13,7 +13,7 @@ use super::batch::LINE_BYTES_MAX;
 use super::lines::{Chunk, Input, READ_BYTES, open};
 use super::range::{Lines, Query, ask};
 use super::tally::{ProgressLine, Tally};
-use super::{Failure, parse_url};
+use super::{Failure, node_url};
 use crate::batch_arguments::{ExportArguments, ImportArguments};
 use crate::client::{Request, Response, Url, percent_encoded};
 
@@ -99,7 +99,7 @@ impl Page {
 
 /// Stores the records of an export.
 pub(crate) fn import(arguments: &ImportArguments) -> Result<(), Failure> {
-    let url = parse_url(&arguments.node.url)?;
+    let url = node_url(&arguments.node)?;
     let input = open(&arguments.file)?;
     let counts = Arc::<Counts>::default();
     let (counting, node) = (Arc::clone(&counts), url.clone());

@@ -1,5 +1,6 @@
-//! The settings of a node: found by `sources`, parsed by `parse` and `cluster`, with defaults that depend on the `machine`.
+//! The settings of a node: found by `sources`, parsed by `parse`, `cluster` and `access`, with defaults that depend on the `machine`.
 
+mod access;
 mod cluster;
 mod machine;
 mod parse;
@@ -16,6 +17,7 @@ use tracing_subscriber::filter::Targets;
 
 use crate::arguments::ServeFlags;
 use crate::logging::LogFormat;
+pub(crate) use access::AccessSettings;
 use machine::Memory;
 pub(crate) use machine::raise_descriptor_limit;
 pub(crate) use parse::{DiskReads, alloc_interval, format_size};
@@ -52,6 +54,7 @@ pub(crate) struct Settings {
     /// How long deletions are kept for those who follow changes.
     pub(crate) changes_keep_ms: u64,
     pub(crate) disk_reads: DiskReads,
+    pub(crate) access: AccessSettings,
     pub(crate) log: Option<Targets>,
     pub(crate) log_format: LogFormat,
 }
@@ -81,6 +84,8 @@ impl Settings {
         let peer_limits = peer_limits(sources, memory_bytes, peers * threads)?;
         let changes_keep_ms = sources.get("changes_keep_ms", parse::timeout_ms)?.unwrap_or(CHANGES_KEPT_MS);
         let disk_reads = sources.get("disk_reads", parse::disk_reads)?.unwrap_or(DiskReads::Auto);
+        let listening = [("listen", &listen[..]), ("resp", &resp[..])];
+        let access = AccessSettings::read(sources, listening, membership.is_some())?;
         let log = sources.get("log", parse::log)?;
         let log_format = sources.get("log_format", parse::log_format)?.unwrap_or(LogFormat::Text);
         sources.check_overridden(check_form)?;
@@ -98,6 +103,7 @@ impl Settings {
             peer_limits,
             changes_keep_ms,
             disk_reads,
+            access,
             log,
             log_format,
         })
@@ -108,7 +114,9 @@ impl Settings {
 fn check_form(name: &str, text: &str) -> Result<(), String> {
     match name {
         "listen" | "resp" => parse::host_and_port(text).map(drop),
-        "resp_flush" => parse::yes_or_no(text).map(drop),
+        "resp_flush" | "insecure" | "audit_writes" => parse::yes_or_no(text).map(drop),
+        "tokens" | "peer_secret" | "audit" => access::file(text).map(drop),
+        "allow_host" => access::hosts(text).map(drop),
         "data" => parse::directory(text).map(drop),
         "cluster" => cluster::urls(text).map(drop),
         "advertise" => cluster::url(text).map(drop),
@@ -199,6 +207,12 @@ mod tests {
             ("listen", "127.0.0.1:80", "80"),
             ("resp", "127.0.0.1:6379", "6379"),
             ("resp_flush", "true", "yes"),
+            ("insecure", "true", "yes"),
+            ("audit_writes", "false", "no"),
+            ("tokens", "tokens.toml", ""),
+            ("peer_secret", "secret", ""),
+            ("audit", "audit.log", ""),
+            ("allow_host", "db.example.com,*", "a:80"),
             ("data", "here", ""),
             ("cluster", "http://a:1,http://b:1", "a,b"),
             ("advertise", "http://a:1", "a"),
@@ -209,7 +223,11 @@ mod tests {
             ("log", "warn", "zzz"),
             ("peer_timeout_ms", "5", "soon"),
         ] {
-            let cluster = [("LADOGA_CLUSTER", "http://a:1,http://b:1"), ("LADOGA_ADVERTISE", "http://a:1")];
+            let cluster = [
+                ("LADOGA_CLUSTER", "http://a:1,http://b:1"),
+                ("LADOGA_ADVERTISE", "http://a:1"),
+                ("LADOGA_PEER_SECRET", "secret"),
+            ];
             let variable = format!("LADOGA_{}", name.to_uppercase());
             let env: Vec<_> = std::iter::once((&*variable, good)).chain(cluster).collect();
             let file = |value: &str| format!("{name} = \"{value}\"");
@@ -220,6 +238,41 @@ mod tests {
         // Another machine may know it.
         let env = [("LADOGA_LISTEN", "127.0.0.1:80")];
         read(&flags(), &env, "listen = \"host.invalid:80\"").expect("a host that nobody asks for");
+    }
+
+    #[test]
+    fn who_listens_for_everybody_says_for_whom() {
+        let read =
+            |file: &str| read(&ServeFlags::default(), &[], file).map(drop).map_err(|error| error.to_string());
+        let cluster = "cluster = [\"http://127.0.0.1:8080\", \"http://b:1\"]\n";
+        for file in [
+            "listen = \"127.0.0.1:1\"\nresp = \"[::1]:2\"",
+            "listen = \"0.0.0.0:1\"\ninsecure = true",
+            "listen = \"[::]:1\"\nresp = \"0.0.0.0:2\"\ntokens = \"t\"",
+            &format!("{cluster}tokens = \"t\"\npeer_secret = \"s\""),
+            cluster,
+        ] {
+            assert_eq!(read(file), Ok(()), "{file}");
+        }
+        for (file, said) in [
+            (
+                "listen = \"0.0.0.0:1\"",
+                "listen in ladoga.toml is '0.0.0.0:1', expected a loopback address, or tokens: `ladoga",
+            ),
+            (
+                "listen = \"[::]:1\"\ninsecure = false",
+                "listen in ladoga.toml is '[::]:1', expected a loopback",
+            ),
+            ("resp = \"192.0.2.1:1\"", "resp in ladoga.toml is '192.0.2.1:1', expected a loopback"),
+            (
+                &format!("{cluster}tokens = \"t\""),
+                "tokens in ladoga.toml is 't', expected --peer-secret FILE with it",
+            ),
+            ("audit_writes = true", "audit_writes in ladoga.toml is 'true', expected --audit FILE with it"),
+        ] {
+            let error = read(file).expect_err(file);
+            assert!(error.starts_with(said), "{error}");
+        }
     }
 
     #[test]

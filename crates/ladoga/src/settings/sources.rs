@@ -8,8 +8,23 @@ use super::SettingError;
 use crate::arguments::ServeFlags;
 
 /// Settings that have a flag, a variable and a key.
-const WITH_FLAG: [&str; 9] =
-    ["listen", "resp", "resp_flush", "data", "cluster", "advertise", "fsync", "memory", "threads"];
+const WITH_FLAG: [&str; 15] = [
+    "listen",
+    "resp",
+    "resp_flush",
+    "data",
+    "cluster",
+    "advertise",
+    "fsync",
+    "memory",
+    "threads",
+    "tokens",
+    "peer_secret",
+    "insecure",
+    "allow_host",
+    "audit",
+    "audit_writes",
+];
 /// Settings that have a variable and a key.
 const WITHOUT_FLAG: [&str; 12] = [
     "request_timeout_ms",
@@ -131,14 +146,24 @@ fn flag(flags: &ServeFlags, name: &str) -> Option<String> {
         "listen" => flags.listen.clone(),
         "resp" => flags.resp.clone(),
         "resp_flush" => flags.resp_flush.then(|| "true".to_owned()),
-        "data" => flags.data.as_ref().map(|data| data.to_string_lossy().into_owned()),
+        "data" => path(flags.data.as_ref()),
         "cluster" => flags.cluster.clone(),
         "advertise" => flags.advertise.clone(),
         "fsync" => flags.fsync.clone(),
         "memory" => flags.memory.clone(),
         "threads" => flags.threads.clone(),
+        "tokens" => path(flags.access.tokens.as_ref()),
+        "peer_secret" => path(flags.access.peer_secret.as_ref()),
+        "insecure" => flags.access.insecure.then(|| "true".to_owned()),
+        "allow_host" => flags.access.allow_host.clone(),
+        "audit" => path(flags.access.audit.as_ref()),
+        "audit_writes" => flags.access.audit_writes.then(|| "true".to_owned()),
         _ => None,
     }
+}
+
+fn path(path: Option<&PathBuf>) -> Option<String> {
+    path.map(|path| path.to_string_lossy().into_owned())
 }
 
 fn read_file(file: &Path) -> Result<Table, SettingError> {

@@ -15,6 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use crate::planted::{Bug, has};
+use ladoga_access::PeerSecret;
 use ladoga_cluster::{ClockReading, Durable, Incarnation, NodeId, NodeList, Opening, Placement};
 use ladoga_env::{Clock, Disk, Env, Net};
 use ladoga_local::store::{CellGate, CellObserver};
@@ -29,6 +30,11 @@ use crate::membership::{
 use crate::stability::{ClusterClock, Stability, StabilityWriter};
 use crate::wire::{Hello, PROTOCOL_VERSION};
 use observers::Observers;
+
+/// Host and port of the node with this URL.
+pub(crate) fn authority_of(url: &str) -> &str {
+    url.trim_start_matches("http://")
+}
 
 /// The cluster as this node sees it: shared by all its event loops, which only count and note here.
 pub struct Cluster {
@@ -57,6 +63,8 @@ pub struct Cluster {
     pub(crate) shared_keys: SharedKeys,
     /// What time it is for this node.
     pub(crate) versions: Arc<ClusterClock>,
+    /// What its nodes show each other, if they have to.
+    secret: Option<PeerSecret>,
 }
 
 impl Cluster {
@@ -103,7 +111,28 @@ impl Cluster {
             turns: Arc::default(),
             shared_keys: SharedKeys::default(),
             versions: Arc::new(versions),
+            secret: None,
         }
+    }
+
+    /// The same, whose nodes show each other that they have this secret.
+    #[must_use]
+    pub fn with_secret(self, secret: Option<PeerSecret>) -> Cluster {
+        Cluster { secret, ..self }
+    }
+
+    /// Whether whoever shows this in `Authorization` has the secret of the cluster; `None` if it has none.
+    pub fn admits(&self, authorization: Option<&[u8]>) -> Option<bool> {
+        let authority = authority_of(self.nodes.name(self.own));
+        let secret = self.secret.as_ref()?;
+        Some(authorization.is_some_and(|shown| secret.admits(shown, authority)))
+    }
+
+    /// What is shown to the peer with this URL, as a header field with its end.
+    pub(crate) fn authorization_field(&self, url: &str) -> String {
+        let field =
+            |secret: &PeerSecret| format!("authorization: {}\r\n", secret.authorization(authority_of(url)));
+        self.secret.as_ref().map_or_else(String::new, field)
     }
 
     /// Opens what the data directory has for the cluster. Answers who is to be told of every cell; cells have to pass the

@@ -14,6 +14,7 @@ use tokio::io::ReadBuf;
 use super::dial::dial;
 use super::error::PeerError;
 use super::peer_link::{IDLE, PeerLink, Phase};
+use crate::cluster::authority_of;
 use crate::wire::{Answer, Frame, Hello, Request, take_frame};
 
 /// Bytes that stay allocated for the send buffer; more is freed after use.
@@ -55,10 +56,11 @@ impl PeerLink {
         let addresses = view.name.addresses(&*self.cluster.net).await.map_err(unreachable)?;
         let mut socket = dial(&*self.cluster.net, &addresses).await.map_err(unreachable)?;
         socket.keep_alive(&KEEP_ALIVE).map_err(unreachable)?;
-        let authority = view.url.trim_start_matches("http://");
+        let authority = authority_of(&view.url);
+        let authorization = self.cluster.authorization_field(&view.url);
         let mut output = BytesMut::from(
             format!(
-                "GET /v0/peer HTTP/1.1\r\nhost: {authority}\r\nconnection: upgrade\r\nupgrade: {}\r\n\r\n",
+                "GET /v0/peer HTTP/1.1\r\nhost: {authority}\r\nconnection: upgrade\r\nupgrade: {}\r\n{authorization}\r\n",
                 crate::UPGRADE
             )
             .as_bytes(),

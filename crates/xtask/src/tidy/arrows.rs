@@ -12,8 +12,9 @@ struct CrateRule {
 }
 
 /// From the bottom of the architecture upwards: a crate names only crates above it.
-const CRATES: [CrateRule; 19] = [
+const CRATES: [CrateRule; 20] = [
     CrateRule { folder: "model", package: "ladoga-model", may_use: &[] },
+    CrateRule { folder: "access", package: "ladoga-access", may_use: &["model"] },
     CrateRule { folder: "env", package: "ladoga-env", may_use: &["model"] },
     CrateRule { folder: "storage", package: "ladoga-storage", may_use: &["env", "model"] },
     // Development only: tests of pure machines use it, and the simulation.
@@ -32,22 +33,22 @@ const CRATES: [CrateRule; 19] = [
     CrateRule {
         folder: "replica",
         package: "ladoga-replica",
-        may_use: &["model", "env", "cluster", "service", "runtime", "local", "http1"],
+        may_use: &["model", "access", "env", "cluster", "service", "runtime", "local", "http1"],
     },
     CrateRule { folder: "profiler", package: "ladoga-profiler", may_use: &[] },
     CrateRule { folder: "server", package: "ladoga-server", may_use: &["env", "runtime"] },
     CrateRule {
         folder: "front",
         package: "ladoga-front",
-        may_use: &["model", "env", "service", "runtime", "server", "http1", "resp", "profiler"],
+        may_use: &["model", "access", "env", "service", "runtime", "server", "http1", "resp", "profiler"],
     },
     // Assembly only. Its tests look at what peers say to each other.
     CrateRule {
         folder: "node",
         package: "ladoga-node",
         may_use: &[
-            "model", "env", "storage", "cluster", "service", "runtime", "local", "replica", "server",
-            "front", "http1",
+            "model", "access", "env", "storage", "cluster", "service", "runtime", "local", "replica",
+            "server", "front", "http1",
         ],
     },
     CrateRule { folder: "lab", package: "ladoga-lab", may_use: &["http1", "profiler"] },
@@ -56,7 +57,7 @@ const CRATES: [CrateRule; 19] = [
     CrateRule {
         folder: "ladoga",
         package: "ladoga",
-        may_use: &["node", "lab", "http1", "profiler", "storage", "env", "model"],
+        may_use: &["node", "lab", "http1", "profiler", "storage", "env", "access", "model"],
     },
     CrateRule {
         folder: "sim",

@@ -3,7 +3,9 @@ use ladoga_http1::StatusCode;
 use ladoga_service::{Context, KeyChange, KeyValue, KeyWrite, NotWritten};
 
 use super::super::value::Room;
-use super::operation::written_answer;
+use super::audited::{AuditedLine, BatchAudit};
+use super::operation::{check_line, written_answer};
+use crate::auth::Caller;
 use crate::connection::{Core, Link};
 use crate::http::{
     Answer, BatchAction, BatchOperation, CutLine, LINE_BYTES_MAX, LineAnswer, LineCutter, NDJSON, Refusal,
@@ -30,10 +32,13 @@ pub(super) async fn carry_out<K: KeyValue>(
     service: &K,
     context: &Context,
     (core, link): (&Core, &Link),
+    audit: Option<&BatchAudit>,
 ) -> Result<Answer, Refusal> {
     let mut room = Room::new(core, link);
     let lines = read_lines(link, &mut room).await?;
-    let writes = match writes_of(lines) {
+    let mut audited = Vec::new();
+    let admitted = Admitted { caller: link.caller().map(|caller| caller.clone()), audit };
+    let writes = match writes_of(lines, &admitted, &mut audited) {
         Ok(writes) => writes,
         Err(answers) => return Ok(not_written(answers)),
     };
@@ -43,6 +48,11 @@ pub(super) async fn carry_out<K: KeyValue>(
     let successes: Vec<StatusCode> = writes.iter().map(|write| success_status(&write.change)).collect();
     let written = service.write_together(context, writes).await?;
     drop(room);
+    let status = written.as_ref().map_or(StatusCode::FAILED_DEPENDENCY, |_| StatusCode::OK);
+    audited.iter().for_each(|line| line.end(status));
+    if let Some(caller) = &admitted.caller {
+        caller.charge_requests(core.clock.monotonic_ns(), successes.len() as u64 - 1);
+    }
     match written {
         Ok(written) => {
             let lines = written.iter().zip(successes).map(|(written, status)| match written.sum {
@@ -102,11 +112,21 @@ fn add_line(lines: &mut Vec<CutLine>, line: CutLine) -> Result<(), Refusal> {
 /// The answer to each line, if it is known before anything is carried out.
 type KnownAnswers = Vec<Option<LineAnswer>>;
 
-fn writes_of(lines: Vec<CutLine>) -> Result<Vec<KeyWrite>, KnownAnswers> {
+/// Whose lines they are, and what the audit log has of them.
+struct Admitted<'a> {
+    caller: Option<Caller>,
+    audit: Option<&'a BatchAudit>,
+}
+
+fn writes_of(
+    lines: Vec<CutLine>,
+    admitted: &Admitted<'_>,
+    audited: &mut Vec<AuditedLine>,
+) -> Result<Vec<KeyWrite>, KnownAnswers> {
     let count = lines.len();
     let (mut writes, mut answers) = (Vec::with_capacity(count), Vec::with_capacity(count));
     for line in lines {
-        match write_of(line) {
+        match write_of(line, admitted, audited) {
             Ok(write) => {
                 writes.push(write);
                 answers.push(None);
@@ -117,9 +137,16 @@ fn writes_of(lines: Vec<CutLine>) -> Result<Vec<KeyWrite>, KnownAnswers> {
     if writes.len() == count { Ok(writes) } else { Err(answers) }
 }
 
-fn write_of(line: CutLine) -> Result<KeyWrite, Refusal> {
+fn write_of(
+    line: CutLine,
+    admitted: &Admitted<'_>,
+    audited: &mut Vec<AuditedLine>,
+) -> Result<KeyWrite, Refusal> {
     let CutLine::Whole(line) = line else { unreachable!("a line that is too long is in a body that is") };
-    let BatchOperation { key, action } = BatchOperation::parse(&line).map_err(Refusal::bad_request)?;
+    let operation = BatchOperation::parse(&line).map_err(Refusal::bad_request)?;
+    admitted.caller.as_ref().map_or(Ok(()), |caller| check_line(caller, &operation))?;
+    audited.extend(admitted.audit.and_then(|audit| audit.begin(&operation)));
+    let BatchOperation { key, action } = operation;
     let (precondition, change) = match action {
         BatchAction::Put { value, ttl, precondition } => (precondition, KeyChange::Put(value, ttl)),
         BatchAction::Delete(precondition) => (precondition, KeyChange::Delete),

@@ -4,8 +4,10 @@
 //! - `window`: lines that are served at the same time
 //! - `operation`: what one line does
 //! - `atomic`: all lines happen, or none
+//! - `audited`: what the audit log has of them
 
 mod atomic;
+mod audited;
 mod operation;
 mod stream;
 mod window;
@@ -18,6 +20,7 @@ use ladoga_service::KeyValue;
 
 use super::call::{Call, Outcome, Reply};
 use crate::http::{BatchTarget, Framing, Refusal};
+use audited::BatchAudit;
 use operation::LineCall;
 use stream::BatchStream;
 
@@ -38,6 +41,8 @@ fn stream<K: KeyValue>(call: &Call<'_, K>, target: BatchTarget, framing: Framing
         door: Rc::clone(call.door),
         context: call.batch_context(target),
         address,
+        caller: link.caller().map(|caller| caller.clone()),
+        audit: BatchAudit::of(&call.door.access, &call.door.core, &link),
     };
     // It takes as much memory as a range.
     let permit = call.door.streams.enter(address, 1)?;
@@ -55,8 +60,9 @@ fn atomic<K: KeyValue>(call: &Call<'_, K>, target: BatchTarget, body: BodyLength
     }
     let context = call.batch_context(target);
     let (core, link) = (Rc::clone(&call.door.core), Rc::clone(call.link));
+    let audit = BatchAudit::of(&call.door.access, &core, &link);
     Ok(Reply::later(async move {
-        let answer = atomic::carry_out(&*service, &context, (&core, &link)).await?;
+        let answer = atomic::carry_out(&*service, &context, (&core, &link), audit.as_ref()).await?;
         Ok(Outcome::Answer(answer))
     }))
 }

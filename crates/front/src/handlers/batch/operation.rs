@@ -3,12 +3,16 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use bytes::Bytes;
+use ladoga_access::{Scope, Scopes};
 use ladoga_http1::StatusCode;
 use ladoga_model::{Cell, Ttl, Version};
 use ladoga_runtime::Address;
 use ladoga_service::{Context, Error, KeyValue, Lookup, Precondition, StoredCell, Upload, Value};
 
 use super::super::call::check_majority;
+use super::audited::BatchAudit;
+use crate::auth::Caller;
+use crate::connection::Core;
 use crate::door::Door;
 use crate::http::{BatchAction, BatchOperation, Conditions, LineAnswer, ReadVerdict, Refusal};
 
@@ -18,6 +22,10 @@ pub(super) struct LineCall<K: KeyValue> {
     pub(super) service: Rc<K>,
     pub(super) context: Context,
     pub(super) address: Address,
+    /// On a node with tokens, who asks.
+    pub(super) caller: Option<Caller>,
+    /// On a node with an audit log, what that has of its lines.
+    pub(super) audit: Option<BatchAudit>,
 }
 
 /// What serves a line that memory cannot answer at once.
@@ -35,7 +43,30 @@ fn later(answer: impl Future<Output = Result<LineAnswer, Refusal>> + 'static) ->
 
 impl<K: KeyValue> LineCall<K> {
     /// Begins to serve a line.
-    pub(super) fn begin(&self, BatchOperation { key, action }: BatchOperation) -> LineBegun {
+    pub(super) fn begin(&mut self, operation: BatchOperation) -> LineBegun {
+        let audited = self.audit.as_ref().and_then(|audit| audit.begin(&operation));
+        let begun = self.begin_unaudited(operation);
+        match (audited, begun) {
+            (None, begun) => begun,
+            (Some(audited), LineBegun::Served(answer)) => {
+                audited.end(answer.status());
+                LineBegun::Served(answer)
+            }
+            (Some(audited), LineBegun::Serving(serving)) => LineBegun::Serving(Box::pin(async move {
+                let answer = serving.await;
+                audited.end(answer.status());
+                answer
+            })),
+        }
+    }
+
+    fn begin_unaudited(&mut self, operation: BatchOperation) -> LineBegun {
+        if let Some(caller) = &mut self.caller
+            && let Err(refusal) = admit_line(caller, &self.door.core, &operation)
+        {
+            return LineBegun::Served(refusal.into());
+        }
+        let BatchOperation { key, action } = operation;
         let begun = match action {
             BatchAction::Get(conditions) => Ok(self.get(&key, conditions)),
             BatchAction::Put { value, ttl, precondition } => self.put(key, value, (precondition, ttl)),
@@ -105,6 +136,25 @@ impl<K: KeyValue> LineCall<K> {
             Ok(LineAnswer::sum(version, sum))
         }))
     }
+}
+
+/// Refuses an operation that a request of its own would be refused for, too.
+fn admit_line(caller: &mut Caller, core: &Core, operation: &BatchOperation) -> Result<(), Refusal> {
+    caller.still(core.clock.wall_ms()).map_err(Refusal::unauthorized)?;
+    check_line(caller, operation)?;
+    // Its bytes are charged as the body arrives.
+    caller.admit(core.clock.monotonic_ns(), 0).map_err(Refusal::throttled)
+}
+
+/// Whether who asks may do this.
+pub(super) fn check_line(caller: &Caller, operation: &BatchOperation) -> Result<(), Refusal> {
+    let needed = match operation.action {
+        BatchAction::Get(_) => Scopes::of(&[Scope::Read]),
+        BatchAction::Put { .. } => Scopes::of(&[Scope::Write]),
+        BatchAction::Delete(_) => Scopes::of(&[Scope::Delete]),
+        BatchAction::Increment { .. } => Scopes::of(&[Scope::Read, Scope::Write]),
+    };
+    caller.check(needed).and_then(|()| caller.check_key(&operation.key)).map_err(Refusal::denied)
 }
 
 pub(super) fn written_answer(status: StatusCode, version: Version) -> LineAnswer {

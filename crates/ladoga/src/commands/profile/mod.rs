@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use ladoga_profiler::{Format, Kind, ProfileError};
 
-use super::{Failure, complain, parse_url};
+use super::{Failure, complain, node_url};
 use crate::arguments::{ProfileArguments, ProfileCommand};
 use crate::client::{Request, Url};
 use crate::settings::alloc_interval;
@@ -41,7 +41,7 @@ pub(crate) fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
 
 /// Makes a node profile itself, and writes each profile to a file whose ending gives the format.
 fn take(arguments: &ProfileArguments, path: &Path) -> Result<(), Failure> {
-    let url = parse_url(&arguments.node.url)?;
+    let url = node_url(&arguments.node)?;
     let kinds = parse_kinds(arguments)?;
     let format = Format::of_path(path).map_err(|error| Failure::Usage(format!("-o: {error}")))?;
     let paths: Vec<PathBuf> = kinds.iter().map(|kind| path_of(path, format, *kind, kinds.len())).collect();

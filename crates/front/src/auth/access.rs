@@ -1,0 +1,23 @@
+use std::fmt;
+use std::sync::Arc;
+
+use super::audit::Audit;
+use super::guard::Guard;
+use super::hosts::Hosts;
+
+/// Who may do what on a node, and what is written down about it.
+#[derive(Default)]
+pub struct Access {
+    /// Its tokens. Without them, whoever reaches it may do anything.
+    pub guard: Option<Arc<Guard>>,
+    /// Without tokens, under which names it may be asked.
+    pub hosts: Hosts,
+    /// Its audit log.
+    pub audit: Option<Arc<Audit>>,
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Access").field("has_tokens", &self.guard.is_some()).finish_non_exhaustive()
+    }
+}

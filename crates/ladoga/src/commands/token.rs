@@ -1,0 +1,86 @@
+use std::io::{Write, stdout};
+
+use ladoga_access::{Grant, Rate, TokenEntry, TokenFile, generate, moment_text};
+use ring::rand::{SecureRandom, SystemRandom};
+
+use super::Failure;
+use crate::token_arguments::{CreateArguments, Expiry, RevokeArguments, TokenCommand, TokensFile};
+use crate::tokens::TokenStore;
+
+/// Makes, shows and revokes tokens.
+pub(crate) fn token(command: &TokenCommand) -> Result<(), Failure> {
+    match command {
+        TokenCommand::Create(arguments) => create(arguments),
+        TokenCommand::List(file) => list(file),
+        TokenCommand::Revoke(arguments) => revoke(arguments),
+    }
+}
+
+fn create(arguments: &CreateArguments) -> Result<(), Failure> {
+    let CreateArguments { file, id, .. } = arguments;
+    let mut store = TokenStore::begin(&file.tokens).map_err(Failure::Failed)?;
+    if store.tokens.tokens.iter().any(|token| token.id == *id) {
+        let path = file.tokens.display();
+        return Err(Failure::Failed(format!("{path} has a token '{id}', expected another name")));
+    }
+    let mut random = [0; 32];
+    let no_random = |_| Failure::Failed("the system has no random bytes".to_owned());
+    SystemRandom::new().fill(&mut random).map_err(no_random)?;
+    let (token, hash) = generate(id, random);
+    let prefixes = arguments.prefix.iter().map(|prefix| Box::from(prefix.as_bytes()));
+    store.tokens.tokens.push(TokenEntry {
+        id: id.clone(),
+        hash,
+        grant: Grant::new(arguments.scopes, prefixes),
+        expires_at_ms: arguments.expires.map(expires_at_ms).transpose()?,
+        requests: arguments.requests_per_second.and_then(Rate::per_second),
+        bytes: arguments.bytes_per_second.and_then(Rate::per_second),
+    });
+    // It has to be one that a node can read.
+    TokenFile::parse(store.tokens.text().as_bytes()).map_err(|error| Failure::Failed(error.to_string()))?;
+    store.finish().map_err(Failure::Failed)?;
+    Ok(writeln!(stdout().lock(), "{token}")?)
+}
+
+fn expires_at_ms(expiry: Expiry) -> Result<u64, Failure> {
+    match expiry {
+        Expiry::At(at_ms) => Ok(at_ms),
+        Expiry::After(ttl) => Ok(ladoga_env::real::env()?.clock.wall_ms() + ttl.ms()),
+    }
+}
+
+fn list(file: &TokensFile) -> Result<(), Failure> {
+    let tokens = TokenStore::read(&file.tokens).map_err(Failure::Failed)?;
+    let mut out = stdout().lock();
+    for token in &tokens.tokens {
+        writeln!(out, "{}", line(token))?;
+    }
+    Ok(())
+}
+
+fn line(token: &TokenEntry) -> String {
+    let prefixes: Vec<String> =
+        token.grant.prefixes().iter().map(|prefix| prefix.escape_ascii().to_string()).collect();
+    let keys = if prefixes.is_empty() { "all keys".to_owned() } else { prefixes.join(" ") };
+    let expires = token.expires_at_ms.map_or_else(|| "never".to_owned(), moment_text);
+    let rate =
+        |rate: Option<Rate>, unit| rate.map_or_else(String::new, |rate| format!("\t{} {unit}/s", rate.get()));
+    format!(
+        "{}\t{}\t{keys}\texpires {expires}{}{}",
+        token.id,
+        token.grant.scopes(),
+        rate(token.requests, "requests"),
+        rate(token.bytes, "bytes"),
+    )
+}
+
+fn revoke(arguments: &RevokeArguments) -> Result<(), Failure> {
+    let RevokeArguments { file, id } = arguments;
+    let mut store = TokenStore::begin(&file.tokens).map_err(Failure::Failed)?;
+    let before = store.tokens.tokens.len();
+    store.tokens.tokens.retain(|token| token.id != *id);
+    if store.tokens.tokens.len() == before {
+        return Err(Failure::Failed(format!("{} has no token '{id}'", file.tokens.display())));
+    }
+    store.finish().map_err(Failure::Failed)
+}

@@ -1,0 +1,93 @@
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::SettingError;
+use super::sources::Sources;
+
+/// Who may use a node, as it was said.
+#[derive(Debug)]
+pub(crate) struct AccessSettings {
+    /// The file of tokens; without one, anybody.
+    pub(crate) tokens: Option<PathBuf>,
+    /// The file of the secret that all nodes of the cluster share.
+    pub(crate) peer_secret: Option<PathBuf>,
+    /// Names under which a node without tokens may be asked, beside those that cannot belong to a stranger.
+    pub(crate) allow_host: Vec<String>,
+    /// The audit log.
+    pub(crate) audit: Option<PathBuf>,
+    /// Whether that has every write.
+    pub(crate) audit_writes: bool,
+    /// Whether tokens travel over a network as they are.
+    pub(crate) is_in_the_clear: bool,
+}
+
+/// Where a node listens, by the names of the settings.
+pub(super) type Listening<'l> = [(&'static str, &'l [SocketAddr]); 2];
+
+impl AccessSettings {
+    pub(super) fn read(
+        sources: &Sources,
+        listening: Listening<'_>,
+        is_of_cluster: bool,
+    ) -> Result<AccessSettings, SettingError> {
+        let tokens = sources.get("tokens", file)?;
+        let peer_secret = sources.get("peer_secret", file)?;
+        let is_insecure = sources.get("insecure", super::parse::yes_or_no)?.unwrap_or(false);
+        let audit = sources.get("audit", file)?;
+        let audit_writes = sources.get("audit_writes", super::parse::yes_or_no)?.unwrap_or(false);
+        let is_open = listening.iter().any(|(_, addresses)| addresses.iter().any(is_reachable));
+        if tokens.is_none() && !is_insecure {
+            check_loopback(sources, listening)?;
+        }
+        if tokens.is_some() && is_of_cluster && peer_secret.is_none() {
+            let expected = "--peer-secret FILE with it: the same file on each node of the cluster, of at least 32 random bytes, such as \
+                            `head -c 32 /dev/urandom | base64` writes";
+            sources.get::<()>("tokens", |_| Err(expected.to_owned()))?;
+        }
+        if audit_writes && audit.is_none() {
+            sources.get::<()>("audit_writes", |_| Err("--audit FILE with it".to_owned()))?;
+        }
+        Ok(AccessSettings {
+            is_in_the_clear: tokens.is_some() && is_open,
+            tokens,
+            peer_secret,
+            allow_host: sources.get("allow_host", hosts)?.unwrap_or_default(),
+            audit,
+            audit_writes,
+        })
+    }
+}
+
+fn is_reachable(address: &SocketAddr) -> bool {
+    !address.ip().to_canonical().is_loopback()
+}
+
+/// Refuses to let everybody on the network in, unless that is what somebody said.
+fn check_loopback(sources: &Sources, listening: Listening<'_>) -> Result<(), SettingError> {
+    for (name, addresses) in listening {
+        if addresses.iter().any(is_reachable) {
+            let expected = "a loopback address, or tokens: `ladoga token create --tokens tokens.toml --id admin --scopes all` makes one, \
+                            and --tokens tokens.toml has it count; or --insecure, by which everybody on the network may do everything";
+            sources.get::<()>(name, |_| Err(expected.to_owned()))?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn file(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() { Err("the path of a file".to_owned()) } else { Ok(PathBuf::from(text)) }
+}
+
+/// Names without ports, separated by commas, or `*`.
+pub(super) fn hosts(text: &str) -> Result<Vec<String>, String> {
+    let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
+    let is_name = |name: &String| {
+        name == "*"
+            || (!name.is_empty()
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte)))
+    };
+    if names.iter().all(is_name) {
+        return Ok(names);
+    }
+    Err("names without ports, separated by commas, such as db.example.com; or * for any name".to_owned())
+}

@@ -1,0 +1,105 @@
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use ladoga_access::{FILE_BYTES_MAX, TokenFile};
+
+/// Only who owns the file may read which tokens there are.
+const MODE: u32 = 0o600;
+
+/// The file of tokens while it is being changed. The new one stands beside it, and takes its name once it is whole; as long as it is
+/// there, nobody else changes the file.
+pub(crate) struct TokenStore {
+    path: PathBuf,
+    new: PathBuf,
+    file: fs::File,
+    is_finished: bool,
+    /// What the file has now.
+    pub(crate) tokens: TokenFile,
+}
+
+/// Reads a file that is no longer than it may be.
+#[expect(clippy::disallowed_methods, reason = "tokens are no part of a store; its disk seam is not for them")]
+pub(super) fn read_bounded(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    fs::File::open(path)?.take(bytes_max as u64 + 1).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// Reads a file of tokens; the error names it.
+pub(super) fn read_tokens(path: &Path) -> Result<Vec<u8>, String> {
+    read_bounded(path, FILE_BYTES_MAX).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+/// The tokens in what was read from there.
+pub(super) fn parse_tokens(path: &Path, content: &[u8]) -> Result<TokenFile, String> {
+    TokenFile::parse(content).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+impl TokenStore {
+    /// The tokens of a file.
+    pub(crate) fn read(path: &Path) -> Result<TokenFile, String> {
+        parse_tokens(path, &read_tokens(path)?)
+    }
+
+    /// Begins to change a file, or to make one.
+    #[expect(clippy::disallowed_methods, reason = "as above")]
+    pub(crate) fn begin(path: &Path) -> Result<TokenStore, String> {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".new");
+        let new = path.with_file_name(name);
+        let created = fs::OpenOptions::new().write(true).create_new(true).mode(MODE).open(&new);
+        let file = created.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => format!(
+                "{} exists: another `ladoga token` is changing the tokens, or was killed; remove the file if none is running",
+                new.display()
+            ),
+            _ => format!("cannot write {}: {error}", new.display()),
+        })?;
+        // From here on, dropping it removes the new file.
+        let mut store =
+            TokenStore { path: path.to_owned(), new, file, is_finished: false, tokens: TokenFile::default() };
+        match fs::metadata(path) {
+            Ok(known) => {
+                store.tokens = TokenStore::read(path)?;
+                // A node that runs as another user has to be able to read it as before.
+                fchown(&store.file, Some(known.uid()), Some(known.gid()))
+                    .map_err(|error| format!("cannot leave {} its owner: {error}", path.display()))?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
+        }
+        Ok(store)
+    }
+
+    /// Replaces the file by what the tokens are now, durably.
+    #[expect(clippy::disallowed_methods, reason = "as above")]
+    pub(crate) fn finish(mut self) -> Result<(), String> {
+        let text = self.tokens.text();
+        let replaced = self
+            .file
+            .write_all(text.as_bytes())
+            .and_then(|()| self.file.sync_all())
+            .and_then(|()| fs::rename(&self.new, &self.path))
+            .and_then(|()| sync_directory_of(&self.path));
+        self.is_finished = replaced.is_ok();
+        replaced.map_err(|error| format!("cannot write {}: {error}", self.path.display()))
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "as above")]
+fn sync_directory_of(path: &Path) -> io::Result<()> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    fs::File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+impl Drop for TokenStore {
+    #[expect(clippy::disallowed_methods, reason = "as above")]
+    fn drop(&mut self) {
+        // If it was completed, it has been renamed, and another one may be there by now.
+        if !self.is_finished {
+            let _ = fs::remove_file(&self.new);
+        }
+    }
+}

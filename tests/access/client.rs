@@ -1,0 +1,82 @@
+use std::fs;
+
+use crate::support::{Ladoga, Outcome};
+use crate::tokens::Tokens;
+
+fn run(url: &str, arguments: &[&str], token: Option<&str>) -> Outcome {
+    let command = Ladoga::new(arguments.iter().copied().chain(["--url", url]));
+    token
+        .map_or_else(
+            || Ladoga::new(arguments.iter().copied().chain(["--url", url])),
+            |token| command.env("LADOGA_TOKEN", token),
+        )
+        .run()
+}
+
+#[test]
+fn commands_show_the_token_that_they_have() {
+    let tokens = Tokens::new();
+    let app = tokens.create("app", "all", &[]);
+    let node = tokens.launch().start();
+    let url = node.url();
+    let refused = run(&url, &["put", "k", "v"], None);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains("this request needs a token"), "{}", refused.stderr);
+    for (arguments, output) in [
+        (&["put", "k", "v"][..], ""),
+        (&["get", "k"], "v"),
+        (&["range", "a", "z"], "k\tv\n"),
+        (&["count", "a", "z"], "1\n"),
+        (&["increment", "n"], "1\n"),
+        (&["delete", "k"], ""),
+    ] {
+        let outcome = run(&url, arguments, Some(&app));
+        assert_eq!((outcome.code, outcome.text(), &*outcome.stderr), (Some(0), output, ""), "{arguments:?}");
+    }
+    let file = tokens.beside("token");
+    fs::write(&file, format!("{app}\n")).expect("a file with the token");
+    let path = file.to_str().expect("a path of text");
+    // What is in the file wins over the variable.
+    let outcome = run(&url, &["get", "n", "--token-file", path], Some("ldg_other"));
+    assert_eq!((outcome.code, outcome.text()), (Some(0), "1"), "{}", outcome.stderr);
+    let wrong = run(&url, &["get", "n"], Some("two words"));
+    assert_eq!(wrong.code, Some(2));
+    assert!(
+        wrong.stderr.starts_with("ladoga: LADOGA_TOKEN has no token in it")
+            && !wrong.stderr.contains("two words")
+    );
+    let wrong = run(&url, &["get", "n", "--token-file", "/no/such/file"], None);
+    assert_eq!(wrong.code, Some(2), "{}", wrong.stderr);
+}
+
+#[test]
+fn the_load_generator_shows_its_token_and_tells_nobody() {
+    let tokens = Tokens::new();
+    let app = tokens.create("app", "read,write", &[]);
+    let node = tokens.launch().start();
+    let report = tokens.beside("report.json");
+    let url = node.url();
+    let arguments = [
+        "bench",
+        "-t1",
+        "-c1",
+        "-d",
+        "1s",
+        "--workload",
+        "get",
+        "--keys",
+        "10",
+        "--fill",
+        "--json",
+        report.to_str().expect("a path of text"),
+        &url,
+    ];
+    let refused = Ladoga::new(arguments).run();
+    assert_ne!(refused.code, Some(0), "{}", refused.text());
+    let outcome = Ladoga::new(arguments).env("LADOGA_TOKEN", &app).run();
+    assert_eq!(outcome.code, Some(0), "{}{}", outcome.text(), outcome.stderr);
+    assert!(!outcome.text().contains("Non-2xx"), "{}", outcome.text());
+    let secret = &app[app.len() - 43..];
+    let json = fs::read_to_string(&report).expect("a report");
+    assert!(![outcome.text(), &outcome.stderr, &json].iter().any(|text| text.contains(secret)));
+}

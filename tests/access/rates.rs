@@ -1,0 +1,93 @@
+use crate::resp_client::RespNode;
+use crate::support::{Connection, assert_refusal, entity, wait_for};
+use crate::tokens::{Tokens, ask};
+
+/// However slow the machine is, it sends more than one request a second now and then.
+fn until_throttled(connection: &mut Connection, token: &str) -> crate::support::Response {
+    wait_for("a request too many", || {
+        let response = ask(connection, ("GET", &entity("k")), Some(token), None);
+        (response.status != 404).then_some(response)
+    })
+}
+
+#[test]
+fn who_sends_too_many_requests_is_told_when_to_come_back() {
+    let tokens = Tokens::new();
+    let app = tokens.create("app", "read,write", &["--requests-per-second", "1"]);
+    let ops = tokens.create("ops", "metrics,read", &[]);
+    let node = tokens.launch().start();
+    let refused = until_throttled(&mut node.connect(), &app);
+    assert_refusal(&refused, 429, "a request too many");
+    let wait_s: u64 = refused.header("retry-after").expect("a time").parse().expect("seconds");
+    assert_eq!(wait_s, 1);
+    assert!(refused.text().starts_with("the token has used its requests a second"), "{}", refused.text());
+    let metrics = ask(&mut node.connect(), ("GET", "/metrics"), Some(&ops), None);
+    assert!(
+        !metrics.text().contains("ladoga_token_throttled_total{token=\"app\"} 0\n"),
+        "{}",
+        metrics.text()
+    );
+    assert!(
+        metrics.text().contains("ladoga_token_throttled_total{token=\"ops\"} 0\n"),
+        "others have their own"
+    );
+}
+
+/// The quota of bytes is used up for longer than any test takes, so nothing here depends on how fast that is.
+#[test]
+fn who_has_moved_too_many_bytes_is_refused_before_the_body_is_read() {
+    let tokens = Tokens::new();
+    let rate = ["--bytes-per-second", "100"];
+    let (app, other) = (tokens.create("app", "all", &rate), tokens.create("other", "all", &rate));
+    let node = tokens.launch().start();
+    let value = vec![7; 300_000];
+    let mut connection = node.connect();
+    let put = ask(&mut connection, ("PUT", &entity("k")), Some(&app), Some(&value));
+    assert_eq!(put.status, 201, "a whole second's worth is free");
+    connection.send(format!(
+        "PUT {} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {app}\r\nContent-Length: 60000000\r\n\r\n",
+        entity("k")
+    ));
+    let refused = connection.response();
+    assert_refusal(&refused, 429, "a value too many");
+    let wait_s: u64 = refused.header("retry-after").expect("a time").parse().expect("seconds");
+    assert!((1_000..=3_000).contains(&wait_s), "{wait_s}");
+    let mut connection = node.connect();
+    let got = ask(&mut connection, ("GET", &entity("k")), Some(&other), None);
+    assert_eq!((got.status, got.body.len()), (200, value.len()));
+    let got = ask(&mut connection, ("GET", &entity("k")), Some(&other), None);
+    assert_refusal(&got, 429, "what was sent counts, too");
+}
+
+#[test]
+fn lines_of_a_batch_are_requests() {
+    let tokens = Tokens::new();
+    let rate = ["--bytes-per-second", "100"];
+    let app = tokens.create("app", "all", &rate);
+    let node = tokens.launch().start();
+    let line = format!("{{\"op\":\"put\",\"key\":\"k\",\"value\":\"{}\"}}\n", "v".repeat(10_000));
+    let mut connection = node.connect();
+    connection.send(format!(
+        "POST /v0/batch HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {app}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    ));
+    connection.send(format!("{:x}\r\n{line}\r\n", line.len()));
+    connection.send(format!("{:x}\r\n{line}\r\n0\r\n\r\n", line.len()));
+    let answered = connection.response();
+    let last = answered.text().lines().last().expect("an answer to each line").to_owned();
+    assert!(last.starts_with("{\"status\":429,\"error\":\"the token has used its bytes a second"), "{last}");
+}
+
+#[test]
+fn commands_are_requests_too() {
+    let tokens = Tokens::new();
+    let app = tokens.create("app", "all", &["--bytes-per-second", "100"]);
+    let node = RespNode::launch(tokens.launch());
+    let mut client = node.connect();
+    assert_eq!(client.ask(&format!("AUTH {app}")), "+OK\r\n");
+    assert_eq!(client.ask(&format!("SET k {}", "v".repeat(100_000))), "+OK\r\n");
+    let refused = client.ask("GET k");
+    assert!(
+        refused.starts_with("-ERR the token has used its bytes a second; expected a request after"),
+        "{refused}"
+    );
+}

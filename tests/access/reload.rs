@@ -1,0 +1,116 @@
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use crate::support::{Node, entity, wait_until};
+use crate::tokens::{Tokens, ask};
+
+fn count(node: &Node, token: &str, name: &str) -> u64 {
+    let response = ask(&mut node.connect(), ("GET", "/metrics"), Some(token), None);
+    let line =
+        response.text().lines().find_map(|line| line.strip_prefix(name)).expect(name).trim().to_owned();
+    line.parse().expect("a number")
+}
+
+#[test]
+fn no_request_is_lost_while_tokens_come_and_go() {
+    let tokens = Tokens::new();
+    let (app, ops) = (tokens.create("app", "all", &[]), tokens.create("ops", "metrics", &[]));
+    let node = tokens.launch().start();
+    let (is_over, served) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for client in 0..3 {
+            let (node, app, is_over, served) = (&node, &app, &is_over, &served);
+            scope.spawn(move || {
+                let mut connection = node.connect();
+                while !is_over.load(Ordering::Relaxed) {
+                    let target = entity(format!("key{client}"));
+                    let put = ask(&mut connection, ("PUT", &target), Some(app), Some(b"v"));
+                    assert_eq!(put.status, 201, "{put:?}");
+                    let got = ask(&mut connection, ("GET", &target), Some(app), None);
+                    assert_eq!(got.status, 200, "{got:?}");
+                    served.fetch_add(2, Ordering::Relaxed);
+                }
+            });
+        }
+        let mut reloads = 0;
+        for round in 0..10 {
+            let (id, other) = (format!("t{round}"), format!("o{round}"));
+            let before = served.load(Ordering::Relaxed);
+            let token = tokens.create(&id, "read", &[]);
+            tokens.create(&other, "read", &[]);
+            tokens.revoke(&other);
+            node.signal("HUP");
+            wait_until("a new token counts", || {
+                ask(&mut node.connect(), ("GET", &entity("x")), Some(&token), None).status == 404
+            });
+            wait_until("requests meanwhile", || served.load(Ordering::Relaxed) > before);
+            let known = count(&node, &ops, "ladoga_token_reloads_total");
+            assert!(known > reloads, "{known} after {reloads}");
+            reloads = known;
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(served.into_inner() > 0);
+    // Without a signal, a change is found all the same.
+    tokens.revoke("app");
+    let mut connection = node.connect();
+    wait_until("a token that is revoked", || {
+        ask(&mut connection, ("GET", &entity("key0")), Some(&app), None).status == 401
+    });
+}
+
+#[test]
+fn a_bad_file_changes_nothing_and_is_told() {
+    let tokens = Tokens::new();
+    let app = tokens.create("app", "all", &[]);
+    let good = fs::read_to_string(tokens.path()).expect("the tokens");
+    let node = tokens.launch().start();
+    let failures = || count(&node, &app, "ladoga_token_reloads_failed_total");
+    let verbose = || {
+        let response = ask(&mut node.connect(), ("GET", "/readyz?verbose"), Some(&app), None);
+        assert_eq!(response.status, 200, "it serves: {response:?}");
+        response.text().to_owned()
+    };
+    assert_eq!((failures(), &*verbose()), (0, "ready\n"));
+    let secret = &app[app.len() - 43..];
+    for (number, bad) in ["[[token]]\nid = 7\n".to_owned(), good.replace("scopes", secret)].iter().enumerate()
+    {
+        fs::write(tokens.path(), bad).expect("a bad file");
+        wait_until("the bad file is found", || failures() == number as u64 + 1);
+        let told = verbose();
+        assert!(
+            told.starts_with("ready\nthe file of tokens cannot be used, and the tokens before it count: "),
+            "{told}"
+        );
+        assert!(told.contains("tokens.toml: line ") && !told.contains(secret), "{told}");
+        assert_eq!(ask(&mut node.connect(), ("GET", &entity("k")), Some(&app), None).status, 404);
+    }
+    fs::remove_file(tokens.path()).expect("a file to remove");
+    wait_until("the file is missed", || failures() == 3);
+    assert!(verbose().contains("cannot read"));
+    fs::write(tokens.path(), &good).expect("the good file");
+    wait_until("the good file is found", || verbose() == "ready\n");
+    assert!(!node.log().contains(secret), "the log has a secret");
+}
+
+#[test]
+fn a_feed_of_changes_ends_with_its_token() {
+    let tokens = Tokens::new();
+    let (app, writer) = (tokens.create("app", "changes", &[]), tokens.create("writer", "write", &[]));
+    let node = tokens.launch().start();
+    let mut feed = node.connect();
+    feed.send(crate::tokens::request("GET", "/v0/changes", Some(&app), None));
+    assert_eq!(feed.response_head().status, 200);
+    tokens.revoke("app");
+    node.signal("HUP");
+    wait_until("the token is revoked", || {
+        ask(&mut node.connect(), ("GET", "/v0/changes?values=maybe"), Some(&app), None).status == 401
+    });
+    // It is told of nothing that happens from now on.
+    let put = ask(&mut node.connect(), ("PUT", &entity("secret")), Some(&writer), Some(b"v"));
+    assert_eq!(put.status, 201);
+    while let Some(chunk) = feed.next_chunk().expect("an end as it should be") {
+        assert!(!String::from_utf8_lossy(&chunk).contains("secret"), "{chunk:?}");
+    }
+}

@@ -1,0 +1,170 @@
+use crate::resp_client::RespNode;
+use crate::tokens::{Tokens, ask};
+
+const NOAUTH: &str = "-NOAUTH Authentication required.\r\n";
+const WRONGPASS: &str = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
+const NO_KEY: &str = "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n";
+
+fn no_command(name: &str) -> String {
+    format!("-NOPERM this user has no permissions to run the '{name}' command\r\n")
+}
+
+/// The secret of a token, without its name.
+fn secret(token: &str) -> &str {
+    &token[token.len() - 43..]
+}
+
+#[test]
+fn nothing_is_served_before_a_client_says_who_it_is() {
+    let tokens = Tokens::new();
+    let token = tokens.create("app", "all", &[]);
+    let node = RespNode::launch(tokens.launch());
+    let mut client = node.connect();
+    for command in ["GET k", "SET k v", "PING", "INFO", "MULTI", "FLUSHALL", "SCAN 0", "COMMAND", "CLIENT ID"]
+    {
+        assert_eq!(client.ask(command), NOAUTH, "{command}");
+    }
+    assert!(client.ask("HELLO 3").starts_with("-NOAUTH HELLO must be called with the client already"));
+    for command in [
+        format!("AUTH app {}x", &secret(&token)[1..]),
+        "AUTH app wrong".to_owned(),
+        "AUTH default wrong".to_owned(),
+        format!("AUTH other {}", secret(&token)),
+        "AUTH wrong".to_owned(),
+        format!("HELLO 3 AUTH app {}x", &secret(&token)[1..]),
+    ] {
+        assert_eq!(client.ask(&command), WRONGPASS, "{command}");
+    }
+    assert_eq!(client.ask("GET k"), NOAUTH);
+    assert_eq!(client.ask(&format!("AUTH app {}", secret(&token))), "+OK\r\n");
+    assert_eq!(client.ask("SET k v"), "+OK\r\n");
+    assert_eq!(client.ask("AUTH app wrong"), WRONGPASS);
+    assert_eq!(client.ask("GET k"), "$1\r\nv\r\n", "who was let in stays so");
+    assert_eq!(client.ask("RESET"), "+RESET\r\n");
+    assert_eq!(client.ask("GET k"), NOAUTH);
+    for command in [
+        format!("AUTH {token}"),
+        format!("AUTH default {token}"),
+        format!("AUTH app {token}"),
+        format!("HELLO 3 AUTH app {} SETNAME x", secret(&token)),
+    ] {
+        let mut client = node.connect();
+        assert!(client.ask(&command).starts_with(['+', '%']), "{command}");
+        assert_eq!(client.ask("GET k"), "$1\r\nv\r\n", "{command}");
+    }
+}
+
+#[test]
+fn a_command_needs_its_scopes_and_its_keys() {
+    let tokens = Tokens::new();
+    let prefix = ["--prefix", "user:"];
+    let shown = ["read", "write", "delete", "range", "read,write"].map(|scopes| {
+        let id = scopes.replace(',', "-");
+        (scopes, tokens.create(&id, scopes, &prefix))
+    });
+    let node = RespNode::launch(tokens.launch().env("LADOGA_RESP_FLUSH", "true"));
+    let table: [(&str, &[&str]); 18] = [
+        ("GET user:1", &["read", "read,write"]),
+        ("MGET user:1 user:2", &["read", "read,write"]),
+        ("EXISTS user:1", &["read", "read,write"]),
+        ("MEMORY USAGE user:1", &["read", "read,write"]),
+        ("OBJECT ENCODING user:1", &["read", "read,write"]),
+        ("TTL user:1", &["read", "read,write"]),
+        ("SET user:1 1", &["write", "read,write"]),
+        ("MSET user:1 1 user:2 2", &["write", "read,write"]),
+        ("SET user:1 1 GET", &["read,write"]),
+        ("INCR user:1", &["read,write"]),
+        ("EXPIRE user:1 1000", &["read,write"]),
+        ("COPY user:1 user:3", &["read,write"]),
+        ("DEL user:1", &["delete"]),
+        ("SCAN 0 MATCH user:*", &["range"]),
+        ("KEYS user:*", &["range"]),
+        ("GETDEL user:1", &[]),
+        ("RENAME user:2 user:4", &[]),
+        ("FLUSHALL", &[]),
+    ];
+    for (command, needed) in table {
+        for (scopes, token) in &shown {
+            let mut client = node.connect();
+            assert_eq!(client.ask(&format!("AUTH {token}")), "+OK\r\n");
+            let reply = client.ask(command);
+            let name = command.split(' ').next().unwrap_or_default().to_lowercase();
+            let is_refused = reply == no_command(&name);
+            assert_eq!(is_refused, !needed.contains(scopes), "{command} with {scopes}: {reply}");
+            assert!(!reply.starts_with("-NOPERM") || is_refused, "{command} with {scopes}: {reply}");
+            if command.contains("user:") && !is_refused {
+                let elsewhere = command.replace("user:", "other:");
+                assert_eq!(client.ask(&elsewhere), NO_KEY, "{elsewhere} with {scopes}");
+            }
+        }
+    }
+    let (_, ranges) = &shown[3];
+    let mut client = node.connect();
+    assert_eq!(client.ask(&format!("AUTH {ranges}")), "+OK\r\n");
+    for command in
+        ["SCAN 0", "SCAN 0 MATCH *", "SCAN 0 MATCH use*", "KEYS *", "KEYS [u]ser:*", "DBSIZE", "RANDOMKEY"]
+    {
+        assert_eq!(client.ask(command), NO_KEY, "{command}");
+    }
+    let (_, reads) = &shown[0];
+    let mut client = node.connect();
+    assert_eq!(client.ask(&format!("AUTH {reads}")), "+OK\r\n");
+    assert_eq!(client.ask("MGET user:1 other:1"), NO_KEY, "one of them is enough");
+    assert_eq!(client.ask("WATCH other:1"), NO_KEY);
+}
+
+#[test]
+fn a_transaction_has_nothing_in_it_that_is_not_allowed() {
+    let tokens = Tokens::new();
+    let token = tokens.create("app", "read,write", &["--prefix", "user:"]);
+    let node = RespNode::launch(tokens.launch());
+    let mut client = node.connect();
+    assert_eq!(client.ask(&format!("AUTH {token}")), "+OK\r\n");
+    for command in ["MULTI", "SET user:1 1"] {
+        assert!(client.ask(command).starts_with('+'), "{command}");
+    }
+    assert_eq!(client.ask("DEL user:1"), no_command("del"));
+    assert_eq!(client.ask("EXEC"), "-EXECABORT Transaction discarded because of previous errors.\r\n");
+    assert_eq!(client.ask("GET user:1"), "$-1\r\n");
+    for command in ["MULTI", "SET user:1 1", "GET user:1"] {
+        assert!(client.ask(command).starts_with('+'), "{command}");
+    }
+    assert_eq!(client.ask("EXEC"), "*2\r\n+OK\r\n$1\r\n1\r\n");
+}
+
+/// A value that is not kept in memory is written elsewhere as it arrives: not for those who may not.
+#[test]
+fn a_large_value_is_refused_before_it_is_taken() {
+    let tokens = Tokens::new();
+    let token = tokens.create("app", "write", &["--prefix", "user:"]);
+    let node = RespNode::launch(tokens.launch());
+    let head = |key: &str| format!("*3\r\n$3\r\nSET\r\n${}\r\n{key}\r\n$1000000\r\n", key.len());
+    let mut nobody = node.connect();
+    nobody.send(head("user:1").as_bytes());
+    assert_eq!(String::from_utf8_lossy(&nobody.reply()), NOAUTH);
+    let mut client = node.connect();
+    assert_eq!(client.ask(&format!("AUTH {token}")), "+OK\r\n");
+    client.send(head("other:1").as_bytes());
+    assert_eq!(String::from_utf8_lossy(&client.reply()), NO_KEY);
+    let mut client = node.connect();
+    assert_eq!(client.ask(&format!("AUTH {token}")), "+OK\r\n");
+    client.send(head("user:1").as_bytes());
+    client.send(&[b"v".repeat(1_000_000), b"\r\n".to_vec()].concat());
+    assert_eq!(String::from_utf8_lossy(&client.reply()), "+OK\r\n");
+}
+
+#[test]
+fn a_revoked_token_ends_on_connections_that_are_open() {
+    let tokens = Tokens::new();
+    let (app, ops) = (tokens.create("app", "all", &[]), tokens.create("ops", "metrics", &[]));
+    let node = RespNode::launch(tokens.launch());
+    let mut client = node.connect();
+    assert_eq!(client.ask(&format!("AUTH {app}")), "+OK\r\n");
+    assert_eq!(client.ask("PING"), "+PONG\r\n");
+    tokens.revoke("app");
+    node.node.signal("HUP");
+    crate::support::wait_until("a token that is revoked", || client.ask("PING") == NOAUTH);
+    let metrics = ask(&mut node.node.connect(), ("GET", "/metrics"), Some(&ops), None);
+    assert!(metrics.text().contains("\nladoga_token_requests_total{token=\"ops\"} "), "{}", metrics.text());
+    assert!(!metrics.text().contains("token=\"app\""), "it is not there any more");
+}

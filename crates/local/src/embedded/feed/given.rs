@@ -19,6 +19,8 @@ const FILE_BYTES: usize = 8 + 8 + 8 + 8;
 /// What is on disk about the tokens that a feed gave: which feed it is, and a timestamp that no token is after. So no version is
 /// given twice on both sides of a token, whatever a power cut takes and whatever the clock shows afterwards. There is no file
 /// before somebody follows for the first time.
+///
+/// Of a replica it is the timestamp from which on deletions are kept. Tokens are of the cluster there.
 pub(super) struct Given {
     disk: Arc<dyn Disk>,
     path: PathBuf,

@@ -476,7 +476,7 @@ fn who_waits_is_woken_for_its_own_keys_alone_and_the_end_moves_on_with_the_time(
         world.clock.advance(Duration::from_mins(3));
         client.read_all().await;
         assert_ne!(client.since, Since::Token(before), "or else it would become too old");
-        let end = store.feed.as_ref().and_then(|feed| feed.last()).expect("it is followed");
+        let end = store.feed.last().expect("it is followed");
         assert!(HybridClock::wall_ms(end) >= world.now_ms() - 1_000);
     });
     store.close().expect("a store that closes");

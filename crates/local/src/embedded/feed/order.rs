@@ -1,0 +1,40 @@
+use std::sync::Arc;
+
+use super::shared::Feed;
+use crate::store::{Arrivals, CellOrder};
+
+/// In which order the changes of a store are told.
+pub(in super::super) enum FeedOrder {
+    /// Of a node on its own: in that of their versions, which is the one in which they are committed.
+    Versions(Arc<dyn CellOrder>),
+    /// Of a replica: in the one in which they arrive.
+    Arrival(Arc<dyn Arrivals>),
+}
+
+impl Feed {
+    fn arrivals(&self) -> Option<&dyn Arrivals> {
+        match self.order.get()? {
+            FeedOrder::Arrival(arrivals) => Some(&**arrivals),
+            FeedOrder::Versions(_) => None,
+        }
+    }
+
+    pub(in super::super) fn is_of_replica(&self) -> bool {
+        self.arrivals().is_some()
+    }
+
+    /// The cluster whose replica this is.
+    pub(super) fn cluster(&self) -> Option<u64> {
+        self.arrivals().map(Arrivals::cluster)
+    }
+
+    /// Of a replica: every cell with this timestamp or an earlier one is here, and none comes any more.
+    pub(in super::super) fn settled(&self) -> u64 {
+        self.arrivals().map_or(0, |arrivals| arrivals.settled_before().saturating_sub(1))
+    }
+
+    /// What time it is for values that expire.
+    pub(in super::super) fn expiry_ms(&self) -> u64 {
+        self.arrivals().map_or_else(|| self.wall_ms(), Arrivals::time_ms)
+    }
+}

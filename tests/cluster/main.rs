@@ -27,6 +27,7 @@
 mod support;
 
 mod batches;
+mod changes;
 mod clocks;
 mod cluster;
 mod conditional;

@@ -39,7 +39,7 @@ use ladoga_storage::{Durability, Engine, Error, Options, WriteState};
 use crate::store::{Arrivals, CellGate, CellObserver, CellOrder, Metric, Store, StoreError};
 use commit::CommitQueue;
 use engine_metrics::engine_metrics;
-use feed::{Feed, FeedOrder};
+use feed::Feed;
 use ladoga_runtime::Supervisor;
 use pool::Pool;
 use reads::{RING_READS_MAX, ReadCounters, Reads};
@@ -240,11 +240,11 @@ impl Store for Embedded {
     }
 
     fn order(&self, order: Arc<dyn CellOrder>) {
-        self.feed.order(FeedOrder::Versions(order));
+        self.feed.order(order);
     }
 
     fn arrivals(&self, arrivals: Arc<dyn Arrivals>) {
-        self.feed.order(FeedOrder::Arrival(arrivals));
+        self.feed.order_of_arrival(arrivals);
     }
 
     fn tell_again(&self) {

@@ -22,7 +22,6 @@ mod ring;
 mod shared;
 mod token;
 
-pub(super) use order::FeedOrder;
 pub(super) use place::{Leg, Live, Place, Raced, Scanning};
 pub(super) use ring::{Change, Group, told};
 pub(super) use shared::{Feed, Presence};

@@ -4,17 +4,22 @@ use super::shared::Feed;
 use crate::store::{Arrivals, CellOrder};
 
 /// In which order the changes of a store are told.
-pub(in super::super) enum FeedOrder {
+pub(super) enum FeedOrder {
     /// Of a node on its own: in that of their versions, which is the one in which they are committed.
     Versions(Arc<dyn CellOrder>),
     /// Of a replica: in the one in which they arrive.
-    Arrival(Arc<dyn Arrivals>),
+    Arrival {
+        /// What is known of those that may still come.
+        arrivals: Arc<dyn Arrivals>,
+        /// Names the places of this process. Not zero, which names none.
+        ring: u64,
+    },
 }
 
 impl Feed {
     fn arrivals(&self) -> Option<&dyn Arrivals> {
         match self.order.get()? {
-            FeedOrder::Arrival(arrivals) => Some(&**arrivals),
+            FeedOrder::Arrival { arrivals, .. } => Some(&**arrivals),
             FeedOrder::Versions(_) => None,
         }
     }
@@ -23,9 +28,12 @@ impl Feed {
         self.arrivals().is_some()
     }
 
-    /// The cluster whose replica this is.
-    pub(super) fn cluster(&self) -> Option<u64> {
-        self.arrivals().map(Arrivals::cluster)
+    /// The cluster whose replica this is, and the name of its ring.
+    pub(super) fn cluster(&self) -> Option<(u64, u64)> {
+        match self.order.get()? {
+            FeedOrder::Arrival { arrivals, ring } => Some((arrivals.cluster(), *ring)),
+            FeedOrder::Versions(_) => None,
+        }
     }
 
     /// Of a replica: every cell with this timestamp or an earlier one is here, and none comes any more.

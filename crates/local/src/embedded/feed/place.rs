@@ -158,7 +158,8 @@ impl Scanning {
             (None, ..) => {
                 let Mark { at, settled, newest } = self.mark;
                 // Of a node on its own, what comes is newer than all that was read.
-                let raced = settled.map(|_| Raced { until: last, up_to: newest }).filter(|raced| at < raced.until);
+                let raced =
+                    settled.map(|_| Raced { until: last, up_to: newest }).filter(|raced| at < raced.until);
                 Place::Live(Live { at, settled, raced })
             }
         }

@@ -26,10 +26,10 @@ impl Feed {
     pub(in super::super) fn token_of(&self, place: &Place) -> Option<Box<str>> {
         let (since, scanned) = place.progress();
         let feed = match (self.cluster(), place) {
-            (Some(cluster), Place::Live(live)) if live.raced.is_none() => {
-                FeedName::Cluster { cluster, ring: self.ring_name, at: live.at }
+            (Some((cluster, ring)), Place::Live(live)) if live.raced.is_none() => {
+                FeedName::Cluster { cluster, ring, at: live.at }
             }
-            (Some(cluster), _) => FeedName::Cluster { cluster, ring: 0, at: 0 },
+            (Some((cluster, _)), _) => FeedName::Cluster { cluster, ring: 0, at: 0 },
             (None, _) => {
                 let newest = scanned.as_ref().map_or(since, |scanned| scanned.up_to.max(since));
                 FeedName::Directory(self.given.feed().filter(|_| newest <= self.given.reserved())?)
@@ -53,8 +53,8 @@ impl Feed {
         };
         let up_to = scanned.as_ref().map_or(since, |scanned| scanned.up_to);
         match (self.cluster(), feed) {
-            (Some(own), FeedName::Cluster { cluster, ring, at }) if own == cluster => {
-                let is_of_this_ring = ring == self.ring_name && scanned.is_none();
+            (Some((own, own_ring)), FeedName::Cluster { cluster, ring, at }) if own == cluster => {
+                let is_of_this_ring = ring == own_ring && scanned.is_none();
                 if is_of_this_ring && at <= mark.at && self.behind(at).is_some() {
                     return Ok(Place::at(at, Some(since)));
                 }
@@ -62,7 +62,9 @@ impl Feed {
             (Some(_), _) => return Err(self.gone("the token is of another cluster")),
             (None, FeedName::Directory(feed)) if self.given.feed() == Some(feed) => {
                 if since.max(up_to) > self.given.reserved() {
-                    return Err(self.gone("the token is newer than the data directory, which may be a backup"));
+                    return Err(
+                        self.gone("the token is newer than the data directory, which may be a backup")
+                    );
                 }
             }
             (None, _) => return Err(self.gone("the token is of another data directory")),

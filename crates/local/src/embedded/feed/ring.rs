@@ -67,7 +67,9 @@ impl Group {
     fn new(changes: Vec<Change>, settled: u64) -> Option<Group> {
         let content = |change: &Change| {
             let value = change.cell.value.as_ref();
-            change.key.len() + value.map_or(0, |value| if let model::Value::Inline(bytes) = value { bytes.len() } else { 0 })
+            change.key.len()
+                + value
+                    .map_or(0, |value| if let model::Value::Inline(bytes) = value { bytes.len() } else { 0 })
         };
         let bytes = changes.iter().map(|change| content(change) + CHANGE_BYTES).sum();
         if changes.is_empty() { None } else { Some(Group { changes, settled, bytes }) }

@@ -14,7 +14,7 @@ use super::kept::Kept;
 use super::order::FeedOrder;
 use super::place::{Live, Mark};
 use super::ring::{Group, Ring};
-use crate::store::Metric;
+use crate::store::{Arrivals, CellOrder, Metric};
 
 /// The share of the memory budget that the last changes may take, while somebody follows them, and never more than the second.
 const RING_MEMORY_SHARE: u64 = 64;
@@ -40,8 +40,6 @@ pub(in super::super) struct Feed {
     pub(super) kept_ms: u64,
     ring_bytes_max: usize,
     pub(super) order: OnceLock<FeedOrder>,
-    /// Names the places of this process, of a replica.
-    pub(super) ring_name: u64,
     /// How many changes have arrived, of a replica. Changes in the turn of the commit alone.
     arrived: AtomicU64,
     /// What a replica keeps of the deletions.
@@ -90,8 +88,6 @@ impl Feed {
             given,
             kept,
             clock: env.clock,
-            // Not zero, which names no ring.
-            ring_name: env.rng.next_u64() | 1,
             rng: env.rng,
             kept_ms,
             ring_bytes_max: (memory_bytes / RING_MEMORY_SHARE).min(RING_BYTES_MAX) as usize,
@@ -104,9 +100,16 @@ impl Feed {
         }
     }
 
-    /// Its cells come in this order.
-    pub(in super::super) fn order(&self, order: FeedOrder) {
-        assert!(self.order.set(order).is_ok(), "there is one order");
+    /// Its cells are committed in the order of their versions.
+    pub(in super::super) fn order(&self, order: Arc<dyn CellOrder>) {
+        let is_first = self.order.set(FeedOrder::Versions(order)).is_ok();
+        assert!(is_first, "there is one order");
+    }
+
+    /// Its cells come from other nodes as well, in any order.
+    pub(in super::super) fn order_of_arrival(&self, arrivals: Arc<dyn Arrivals>) {
+        let is_first = self.order.set(FeedOrder::Arrival { arrivals, ring: self.rng.next_u64() | 1 }).is_ok();
+        assert!(is_first, "there is one order");
     }
 
     /// No token of a node on its own is after this timestamp.
@@ -144,7 +147,7 @@ impl Feed {
                 group.iter().for_each(|group| order.close_up_to(group.last()));
                 group
             }
-            FeedOrder::Arrival(_) => {
+            FeedOrder::Arrival { .. } => {
                 let last = self.arrived.load(Ordering::Relaxed);
                 let group = Group::arrived(batches, became_newest, (last, self.settled()));
                 self.arrived.store(group.as_ref().map_or(last, Group::last), Ordering::Relaxed);
@@ -196,7 +199,7 @@ impl Feed {
     fn new_place(&self) -> u64 {
         match self.known_order() {
             FeedOrder::Versions(order) => order.close_all(),
-            FeedOrder::Arrival(_) => self.arrived.fetch_add(1, Ordering::Relaxed) + 1,
+            FeedOrder::Arrival { .. } => self.arrived.fetch_add(1, Ordering::Relaxed) + 1,
         }
     }
 
@@ -297,7 +300,7 @@ impl Feed {
         let settled = self.is_of_replica().then(|| self.settled());
         let at = self.last().unwrap_or(0);
         let newest = match self.order.get() {
-            Some(FeedOrder::Arrival(arrivals)) => arrivals.newest(),
+            Some(FeedOrder::Arrival { arrivals, .. }) => arrivals.newest(),
             Some(FeedOrder::Versions(_)) | None => at,
         };
         Mark { at, settled, newest }

@@ -52,7 +52,9 @@ pub(in super::super) struct Scanned {
 impl Token {
     pub(super) fn encode(&self) -> Box<str> {
         let mut bytes = Vec::new();
-        let mut put = |numbers: &[u64]| numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_be_bytes()));
+        let mut put = |numbers: &[u64]| {
+            numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_be_bytes()))
+        };
         let format = match self.feed {
             FeedName::Directory(feed) => {
                 put(&[feed]);
@@ -173,7 +175,10 @@ mod tests {
                 let scanned = Some(Scanned { up_to: 1, key: Bytes::from(vec![7; bytes]) });
                 Token { feed, since: 0, scanned }.encode()
             };
-            assert!(Token::decode(token(KEY_BYTES_MAX + 1).as_bytes()).is_some(), "the key behind the longest");
+            assert!(
+                Token::decode(token(KEY_BYTES_MAX + 1).as_bytes()).is_some(),
+                "the key behind the longest"
+            );
             assert!(Token::decode(token(KEY_BYTES_MAX + 2).as_bytes()).is_none());
         }
     }

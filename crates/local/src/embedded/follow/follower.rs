@@ -204,7 +204,8 @@ impl<'g> Overtaken<'g> {
     fn of(groups: &'g [Arc<Group>], live: Live) -> Overtaken<'g> {
         let Some(Raced { until, up_to }) = live.raced else { return Overtaken::default() };
         let behind = groups.iter().flat_map(|group| group.after(live.at));
-        let raced = behind.take_while(|change| change.at <= until).filter(|change| change.timestamp() <= up_to);
+        let raced =
+            behind.take_while(|change| change.at <= until).filter(|change| change.timestamp() <= up_to);
         Overtaken(raced.map(|change| (&change.key[..], change.at)).collect(), up_to)
     }
 

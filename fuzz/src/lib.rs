@@ -7,12 +7,15 @@ mod batch;
 mod http1;
 mod resp;
 mod seeds;
+mod token;
 
 pub use answer::{answer, answer_seeds};
 pub use batch::batch_seeds;
 pub use http1::{http1, http1_seeds};
 pub use ladoga_front::fuzzing::batch;
+pub use ladoga_local::fuzzing::token;
 pub use ladoga_node::peers::wire::decode_all as peer;
 pub use ladoga_storage::fuzzing::{block, manifest, table_footer, wal};
 pub use resp::{resp, resp_seeds};
 pub use seeds::{Seeds, peer_seeds, seeds};
+pub use token::token_seeds;

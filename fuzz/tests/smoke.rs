@@ -4,7 +4,7 @@ use ladoga_env::Rng;
 use ladoga_env::sim::SimRng;
 use ladoga_fuzz::{
     answer, answer_seeds, batch, batch_seeds, block, http1, http1_seeds, manifest, peer, peer_seeds, resp,
-    resp_seeds, seeds, table_footer, wal,
+    resp_seeds, seeds, table_footer, token, token_seeds, wal,
 };
 
 const ROUNDS: u64 = 30_000;
@@ -91,6 +91,7 @@ fn no_target_panics() {
     smoke("http1", http1, &http1_seeds());
     smoke("resp", resp, &resp_seeds());
     smoke("batch", batch, &batch_seeds());
+    smoke("token", token, &token_seeds());
     smoke("block", block, &[seeds.blocks, seeds.tables.clone()].concat());
     let tails: Vec<Vec<u8>> = seeds.tables.iter().map(|table| table[table.len() - 600..].to_vec()).collect();
     smoke("table_footer", table_footer, &tails);

@@ -211,9 +211,9 @@ fn a_token_is_good_at_every_node_also_if_the_one_that_gave_it_is_gone() {
     follower.move_to(&cluster.nodes[0]);
     follower.expect(&written.newest);
     // The same process goes on where it was, without telling anything again.
-    let mut again = Follower::start(&cluster.nodes[0], "");
-    again.move_to(&cluster.nodes[0]);
-    cluster.put(1, "last", "3/3", b"1");
+    let mut again = Follower::start(&cluster.nodes[1], "");
+    again.move_to(&cluster.nodes[1]);
+    cluster.put(0, "last", "3/3", b"1");
     again.read_until(|follower| follower.told.contains_key("last"));
     assert_eq!(again.told.len(), 1, "{:?}", again.told.keys());
     let lone = Node::start();
@@ -233,7 +233,7 @@ fn who_does_not_read_for_long_is_told_what_the_tables_have() {
     let mut expected = BTreeMap::new();
     // Several times what the ring and the sockets hold.
     let mut connection = cluster.connect(1);
-    for n in 0..600_u64 {
+    for n in 0..1_200_u64 {
         let (key, value) = (format!("key{:02}", n % 50), format!("{n}-{}", "v".repeat(20_000)));
         connection.put(&key, value.as_bytes());
         expected.insert(key, Some(value));

@@ -24,7 +24,7 @@ mod scan;
 mod upload;
 
 pub use commit::Applied;
-pub use feed::fuzz_token;
+pub use feed::{fuzz_token, token_text_of};
 pub use local::Local;
 pub use upload::EmbeddedUpload;
 

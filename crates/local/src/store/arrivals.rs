@@ -4,6 +4,9 @@ pub trait Arrivals: Send + Sync {
     /// Which cluster it is: its nodes understand each other's tokens.
     fn cluster(&self) -> u64;
 
+    /// Which data directory it is. Another one is in its place once it has lost cells that it had.
+    fn directory(&self) -> u64;
+
     /// Every cell with an earlier version than this that any node had is here, or something newer; and none arrives any more. Never
     /// moves back.
     fn settled_before(&self) -> u64;

@@ -164,6 +164,7 @@ impl Cluster {
         let names: Vec<&str> = self.nodes.iter().map(|(id, _)| self.nodes.name(id)).collect();
         Arc::new(ClusterArrivals {
             cluster: xxh3_64(names.join(" ").as_bytes()),
+            own: self.own,
             stability: Arc::clone(self.stability()),
             versions: Arc::clone(&self.versions),
         })

@@ -110,6 +110,10 @@ impl<S: Store> Session<S> {
                 self.answer_later(asked, coordinate::decide_forwarded(replica, through, *forward));
             }
             Request::KeepDeletions => {
+                // Not before it has all of them.
+                if self.cluster.stability().vouches() != Ok(true) {
+                    return self.answer(asked.number, &Answer::Refused(Refusal::Rebuilding));
+                }
                 let kept = self.replica.store.keep_deletions();
                 self.answer_later(asked, async move {
                     kept.await.map_or_else(|error| Answer::Refused(refusal(&error)), |()| Answer::Done)

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::following::Following;
 use crate::checker::Checker;
 use crate::clients::{Clients, Wish};
 use crate::histories::Histories;
@@ -24,6 +25,7 @@ pub(super) struct Shared {
     pub(super) summary: RefCell<Summary>,
     pub(super) checker: Arc<Mutex<Checker>>,
     pub(super) histories: RefCell<Histories>,
+    pub(super) following: RefCell<Following>,
     /// Of everything that happened: two runs that differ have different ones.
     pub(super) trace: RefCell<u64>,
     pub(super) settings: Settings,

@@ -25,4 +25,4 @@ mod token;
 pub(super) use place::{Leg, Live, Place, Raced, Scanning};
 pub(super) use ring::{Change, Group, told};
 pub(super) use shared::{Feed, Presence};
-pub use token::fuzz as fuzz_token;
+pub use token::{fuzz as fuzz_token, text_of as token_text_of};

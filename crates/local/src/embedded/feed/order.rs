@@ -1,3 +1,4 @@
+use std::io;
 use std::sync::Arc;
 
 use super::shared::Feed;
@@ -34,6 +35,18 @@ impl Feed {
             FeedOrder::Arrival { arrivals, ring } => Some((arrivals.cluster(), *ring)),
             FeedOrder::Versions(_) => None,
         }
+    }
+
+    /// Whether what is on disk about the tokens of the feed is of this directory.
+    pub(super) fn is_given(&self) -> bool {
+        let directory = self.arrivals().map(Arrivals::directory);
+        self.given.feed().is_some_and(|feed| directory.is_none_or(|directory| directory == feed))
+    }
+
+    /// A replica keeps deletions from now on, for as long as it has this directory. May wait for the disk.
+    pub(in super::super) fn keep_from_now(&self) -> io::Result<()> {
+        let Some(arrivals) = self.arrivals() else { return Ok(()) };
+        self.given.begin(arrivals.directory(), || self.kept.begin(self.settled()))
     }
 
     /// Of a replica: every cell with this timestamp or an earlier one is here, and none comes any more.

@@ -232,8 +232,8 @@ impl Feed {
         if self.monotonic_ms() < self.save_again_ms.load(Ordering::Relaxed) {
             return false;
         }
-        if self.given.feed().is_none() || self.is_of_replica() {
-            return self.given.feed().is_none();
+        if !self.is_given() || self.is_of_replica() {
+            return !self.is_given();
         }
         let ahead_ms = HybridClock::wall_ms(self.given.reserved()).saturating_sub(HybridClock::wall_ms(last));
         let behind_ms = self.wall_ms().saturating_sub(HybridClock::wall_ms(last));
@@ -258,18 +258,9 @@ impl Feed {
     fn reserve_time(&self) -> io::Result<()> {
         let now_ms = self.wall_ms().max(HybridClock::wall_ms(self.last().unwrap_or(0)));
         let reserved = HybridClock::at_wall_ms(now_ms + RESERVED_AHEAD_MS);
-        let saved = self.given.reserve(reserved, || self.rng.next_u64());
+        let saved = self.given.reserve(reserved, || self.rng.next_u64() | 1);
         self.keep_deletions();
         saved
-    }
-
-    /// A replica keeps deletions from now on, for as long as it has this directory.
-    pub(in super::super) fn keep_from_now(&self) -> io::Result<()> {
-        if self.given.feed().is_some() {
-            return Ok(());
-        }
-        let from = self.kept.begin(self.settled());
-        self.given.reserve(from, || self.rng.next_u64())
     }
 
     /// Every cell of a replica that is older than this has arrived everywhere: deletions among them go, as far as they are not kept.
@@ -286,7 +277,7 @@ impl Feed {
 
     /// Whether it can be followed: what was prepared is there.
     pub(in super::super) fn is_prepared(&self) -> bool {
-        self.last().is_some() && self.given.feed().is_some()
+        self.last().is_some() && self.is_given()
     }
 
     /// The end of the feed; `None` if nobody follows.

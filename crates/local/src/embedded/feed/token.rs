@@ -71,10 +71,7 @@ impl Token {
             bytes.extend_from_slice(key);
         }
         bytes.insert(0, format);
-        let check = xxh3_64(&bytes) as u32;
-        bytes.extend_from_slice(&check.to_be_bytes());
-        let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-        digits.map(|digit| char::from(HEX[usize::from(digit)])).collect()
+        text_of(&bytes).into_iter().map(char::from).collect()
     }
 
     /// `None` if the text is no token.
@@ -120,13 +117,19 @@ fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((u64::from_be_bytes(*number), rest))
 }
 
+/// The text of a token that stands for these bytes and their checksum, whatever they are: what a fuzzer begins from.
+pub fn text_of(bytes: &[u8]) -> Vec<u8> {
+    let check = (xxh3_64(bytes) as u32).to_be_bytes();
+    let digits = bytes.iter().chain(&check).flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.map(|digit| HEX[usize::from(digit)]).collect()
+}
+
 /// Reads whatever is in `bytes` as a token, once as text and once as what text stands for: what a fuzzer calls.
+///
+/// # Panics
+/// If a token can be spelled in two ways.
 pub fn fuzz(bytes: &[u8]) {
-    let mut checked = bytes.to_vec();
-    checked.extend_from_slice(&(xxh3_64(bytes) as u32).to_be_bytes());
-    let digits = checked.iter().flat_map(|byte| [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
-    let digits: Vec<u8> = digits.collect();
-    for text in [bytes, &digits] {
+    for text in [bytes, &text_of(bytes)] {
         if let Some(token) = Token::decode(text) {
             assert_eq!(token.encode().as_bytes(), text, "a token has one spelling");
         }

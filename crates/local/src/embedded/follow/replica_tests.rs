@@ -47,6 +47,10 @@ impl Arrivals for Settled {
         7
     }
 
+    fn directory(&self) -> u64 {
+        9
+    }
+
     fn settled_before(&self) -> u64 {
         self.before.load(Ordering::Relaxed)
     }
@@ -78,7 +82,8 @@ impl Node {
 
     /// What is as old as this, or whatever the number says, arrives.
     async fn arrive(&mut self, before: u64) {
-        let (now, later) = self.arriving.drain(..).partition(|(_, stamp, _)| stamp.version.timestamp < before);
+        let (now, later) =
+            self.arriving.drain(..).partition(|(_, stamp, _)| stamp.version.timestamp < before);
         self.arriving = later;
         let now: Vec<Arriving> = now;
         for arriving in &now {
@@ -115,7 +120,10 @@ impl Client {
         self.at = Some((number, rest));
         for (key, known) in parse(piece.bytes) {
             let before = self.told.insert(key.clone(), known.clone());
-            assert!(before.as_ref().is_none_or(|before| before.timestamp <= known.timestamp), "{key}: {before:?}");
+            assert!(
+                before.as_ref().is_none_or(|before| before.timestamp <= known.timestamp),
+                "{key}: {before:?}"
+            );
             // Another node may tell again what this one was told, or what came before it.
             if self.state.get(&key).is_none_or(|newest| newest.timestamp <= known.timestamp) {
                 self.state.insert(key, known);
@@ -143,7 +151,15 @@ impl World {
         let (env, _disk, clock) = sim::env(seed);
         let versions = Arc::new(VersionClock::new(Arc::clone(&env.clock)));
         let clients = vec![Client::new("", None), Client::new("k10", Some("k25")), Client::new("k3", None)];
-        World { env, clock, rng: SimRng::new(seed), versions, settled: [0; NODES], model: State::new(), clients }
+        World {
+            env,
+            clock,
+            rng: SimRng::new(seed),
+            versions,
+            settled: [0; NODES],
+            model: State::new(),
+            clients,
+        }
     }
 
     fn start(&self, number: usize) -> Node {
@@ -240,7 +256,8 @@ impl World {
                 client.connect(number, &nodes[number]).await.expect("it may go on");
             }
             while !client.read().await {}
-            let (found, expected) = (values(&client.state, &client.span, 0), values(&self.model, &client.span, 0));
+            let (found, expected) =
+                (values(&client.state, &client.span, 0), values(&self.model, &client.span, 0));
             assert!(found == expected, "client {number}: {:?}", differing(&found, &expected));
             client.at = None;
         }
@@ -293,7 +310,9 @@ fn a_token_of_any_node_is_good_until_deletions_behind_it_may_be_gone() {
             nodes[number].store.close().expect("a store that closes");
             nodes[number] = world.start(number);
             match client.connect(number, &nodes[number]).await {
-                Err(Error::ChangesGone { reason, oldest: good }) if reason.contains("too old") => oldest = good,
+                Err(Error::ChangesGone { reason, oldest: good }) if reason.contains("too old") => {
+                    oldest = good
+                }
                 other => panic!("{other:?}"),
             }
         }

@@ -68,7 +68,8 @@ pub(super) fn parse(bytes: Vec<u8>) -> Vec<(String, Known)> {
     let change = |line: &str| {
         let parts: Vec<&str> = line.splitn(4, ' ').collect();
         let &[key, timestamp, expires, value] = parts.as_slice() else { panic!("no change: {line}") };
-        let (timestamp, expires_ms) = (timestamp.parse().expect("a number"), expires.parse().expect("a number"));
+        let (timestamp, expires_ms) =
+            (timestamp.parse().expect("a number"), expires.parse().expect("a number"));
         let value = value.strip_prefix("put ").or(value.strip_prefix("large ")).map(str::to_owned);
         (key.to_owned(), Known { timestamp, expires_ms, value })
     };
@@ -117,7 +118,10 @@ impl Client {
         self.follower = Some(rest);
         for (key, known) in parse(piece.bytes) {
             let before = self.told.insert(key.clone(), known.timestamp);
-            assert!(before.is_none_or(|before| before < known.timestamp), "{key}: {known:?} after {before:?}");
+            assert!(
+                before.is_none_or(|before| before < known.timestamp),
+                "{key}: {known:?} after {before:?}"
+            );
             self.state.insert(key, known);
         }
         if let Some(token) = piece.token {
@@ -278,7 +282,10 @@ impl World {
     }
 }
 
-pub(super) fn differing(found: &BTreeMap<String, String>, expected: &BTreeMap<String, String>) -> Vec<String> {
+pub(super) fn differing(
+    found: &BTreeMap<String, String>,
+    expected: &BTreeMap<String, String>,
+) -> Vec<String> {
     let short = |value: Option<&String>| value.map(|value| value[..value.len().min(24)].to_owned());
     let keys = found.keys().chain(expected.keys()).filter(|key| found.get(*key) != expected.get(*key));
     keys.map(|key| format!("{key}: {:?}, expected {:?}", short(found.get(key)), short(expected.get(key))))

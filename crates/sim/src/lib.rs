@@ -64,6 +64,8 @@ pub struct Summary {
     pub large_stored: u64,
     /// Reads that were told nothing, because a value had expired.
     pub told_expired: u64,
+    /// Changes that who follows was told.
+    pub changes_told: u64,
     /// A hash of everything that happened.
     pub trace: u64,
 }
@@ -81,6 +83,7 @@ impl AddAssign for Summary {
         self.tombstones_dropped += run.tombstones_dropped;
         self.large_stored += run.large_stored;
         self.told_expired += run.told_expired;
+        self.changes_told += run.changes_told;
         self.trace = self.trace.rotate_left(1) ^ run.trace;
     }
 }

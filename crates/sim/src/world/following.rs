@@ -44,6 +44,11 @@ impl Default for Following {
 }
 
 impl Following {
+    /// How many changes it was told.
+    pub(super) const fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// How often it has connected.
     pub(super) const fn connection(&self) -> u64 {
         self.connection

@@ -209,8 +209,9 @@ impl World {
             (checker.large_stored(), checker.told_expired())
         };
         let (messages, trace) = (self.net.packets(), *self.shared.trace.borrow());
+        let changes_told = self.shared.following.borrow().changes();
         let summary = *self.shared.summary.borrow();
-        Ok(Summary { messages, large_stored, told_expired, trace, ..summary })
+        Ok(Summary { messages, large_stored, told_expired, changes_told, trace, ..summary })
     }
 
     fn disorder(&self) -> Option<String> {

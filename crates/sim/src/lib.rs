@@ -6,6 +6,7 @@
 //! - `machine`: a disk, a clock and a process that dies and comes back: the shipping `replica`, `local` and `storage`
 //! - `request`: one request, as it asks the node that coordinates it; `store`: what becomes durable, told to the checker
 //! - `values`: what keys and values say
+//! - `follower`: what a client was told that follows changes
 //! - `checker`: what must never happen, by the versions, of each of which `written` says what it is; `histories`: whether what
 //!   clients were told has an order, by the values; `tally`: what counters come to
 //!
@@ -16,6 +17,7 @@
 mod checker;
 mod clients;
 mod faults;
+mod follower;
 mod histories;
 mod machine;
 mod request;

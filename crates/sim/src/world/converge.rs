@@ -21,7 +21,7 @@ impl World {
         let node = self.rng.below(self.machines.len() as u64) as usize;
         self.look_at_all(node);
         self.expect_to_be_told();
-        let is_followed = self.shared.following.borrow().connection() > 0;
+        let is_followed = self.shared.follower.borrow().connection > 0;
         self.plan(if is_followed { LATE_MS } else { 2 * REQUEST_MS }, Event::End);
     }
 

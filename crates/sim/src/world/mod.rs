@@ -125,7 +125,7 @@ impl World {
             summary: RefCell::default(),
             checker: Arc::clone(&checker),
             histories: RefCell::default(),
-            following: RefCell::default(),
+            follower: RefCell::default(),
             trace: RefCell::new(seed),
             settings,
             began: Instant::now(),
@@ -198,7 +198,7 @@ impl World {
                 return Err(format!("the replicas do not converge: {}", self.differences));
             }
         }
-        if let Some(untold) = self.untold() {
+        if let Some(untold) = self.shared.follower.borrow().untold() {
             return Err(untold);
         }
         if let Some(disorder) = self.disorder() {
@@ -209,7 +209,7 @@ impl World {
             (checker.large_stored(), checker.told_expired())
         };
         let (messages, trace) = (self.net.packets(), *self.shared.trace.borrow());
-        let changes_told = self.shared.following.borrow().changes();
+        let changes_told = self.shared.follower.borrow().changes;
         let summary = *self.shared.summary.borrow();
         Ok(Summary { messages, large_stored, told_expired, changes_told, trace, ..summary })
     }

@@ -10,11 +10,12 @@
 //! - `ring`: the last changes, in memory
 //! - `place`: what is to be read from where, and how far that is; `order`: what a place is
 //! - `token`: a place, as clients keep it; `given`: what is on disk about the tokens that were given; `resume`: back to a place
-//! - `kept`: the deletions that a replica keeps
+//! - `of_replica`: what is different at a replica; `kept`: the deletions that it keeps
 //! - `shared`: what all event loops and the writer of groups have in common
 
 mod given;
 mod kept;
+mod of_replica;
 mod order;
 mod place;
 mod resume;

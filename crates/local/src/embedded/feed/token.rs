@@ -53,7 +53,7 @@ impl Token {
     pub(super) fn encode(&self) -> Box<str> {
         let mut bytes = Vec::new();
         let mut put = |numbers: &[u64]| {
-            numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_be_bytes()))
+            numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_be_bytes()));
         };
         let format = match self.feed {
             FeedName::Directory(feed) => {

@@ -4,6 +4,7 @@
 
 mod answer;
 mod batch;
+mod feed_token;
 mod http1;
 mod resp;
 mod seeds;
@@ -11,8 +12,10 @@ mod tokens;
 
 pub use answer::{answer, answer_seeds};
 pub use batch::batch_seeds;
+pub use feed_token::feed_token_seeds;
 pub use http1::{http1, http1_seeds};
 pub use ladoga_front::fuzzing::batch;
+pub use ladoga_local::fuzzing::token as feed_token;
 pub use ladoga_node::peers::wire::decode_all as peer;
 pub use ladoga_storage::fuzzing::{block, manifest, table_footer, wal};
 pub use resp::{resp, resp_seeds};

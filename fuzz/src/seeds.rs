@@ -82,6 +82,7 @@ pub fn peer_seeds() -> Vec<Vec<u8>> {
         },
         Request::AcceptUpload { stream: 3, stamp, base, key: key.clone(), durability: None },
         Request::Release { key: key.clone(), ballot: version },
+        Request::KeepDeletions,
         Request::Forward(Box::new(Forward {
             key,
             replicas: Replicas { ack: 2, from: 3 },

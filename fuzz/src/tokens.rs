@@ -57,5 +57,7 @@ pub fn token_seeds() -> Vec<Vec<u8>> {
 /// What clients show, to begin from.
 pub fn credential_seeds() -> Vec<Vec<u8>> {
     let secret = "A-_b".repeat(10) + "xyz";
-    ["Bearer ldg_app_", "ldg_a_b_", "app ", "app ldg_app_"].map(|start| format!("{start}{secret}").into_bytes()).into()
+    ["Bearer ldg_app_", "ldg_a_b_", "app ", "app ldg_app_"]
+        .map(|start| format!("{start}{secret}").into_bytes())
+        .into()
 }

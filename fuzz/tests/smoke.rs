@@ -3,8 +3,9 @@
 use ladoga_env::Rng;
 use ladoga_env::sim::SimRng;
 use ladoga_fuzz::{
-    answer, answer_seeds, batch, batch_seeds, block, credential_seeds, credentials, http1, http1_seeds, manifest, peer, peer_seeds, resp,
-    resp_seeds, seeds, table_footer, token_seeds, tokens, wal,
+    answer, answer_seeds, batch, batch_seeds, block, credential_seeds, credentials, feed_token,
+    feed_token_seeds, http1, http1_seeds, manifest, peer, peer_seeds, resp, resp_seeds, seeds, table_footer,
+    token_seeds, tokens, wal,
 };
 
 const ROUNDS: u64 = 30_000;
@@ -93,6 +94,7 @@ fn no_target_panics() {
     smoke("batch", batch, &batch_seeds());
     smoke("tokens", tokens, &token_seeds());
     smoke("credentials", credentials, &credential_seeds());
+    smoke("feed_token", feed_token, &feed_token_seeds());
     smoke("block", block, &[seeds.blocks, seeds.tables.clone()].concat());
     let tails: Vec<Vec<u8>> = seeds.tables.iter().map(|table| table[table.len() - 600..].to_vec()).collect();
     smoke("table_footer", table_footer, &tails);

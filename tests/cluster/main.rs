@@ -29,6 +29,7 @@ mod support;
 
 mod adding;
 mod batches;
+mod changes;
 mod clocks;
 mod cluster;
 mod conditional;

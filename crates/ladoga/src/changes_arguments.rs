@@ -14,7 +14,7 @@ a JSON object as the node sends it; those with a bookmark have a token for --sin
 The command runs until it is interrupted. If the connection breaks, it connects again and goes on where it was; then some changes
 may be printed a second time. Values that were replaced before they could be printed may be left out; the last one never is.
 
-A node of a cluster has no feed of changes.
+A node of a cluster tells what is written through any of its nodes; tokens are good at all of them.
 
 Examples:
   ladoga changes                           everything that changes from now on

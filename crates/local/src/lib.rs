@@ -3,6 +3,7 @@
 //! - `store`: the narrow interface to a store: point read, apply versioned cells, stream a range, statistics
 //! - `embedded`: the engine behind it
 //! - `one_node`: the service of a node that answers alone; the one local write; how a node admits its own writes
+//! - `fuzzing`: what fuzzers call
 //! - `distinct_keys`: the keys of writes that happen all or none
 //! - `versions`: the hybrid clock that they get their versions from; `lone_versions`: how they and decisions inside the commit
 //!   come in one order
@@ -10,6 +11,7 @@
 
 mod distinct_keys;
 pub mod embedded;
+pub mod fuzzing;
 mod lone_versions;
 mod one_node;
 pub mod store;

@@ -134,6 +134,7 @@ impl<S: Store> Node<S> {
         cluster.starts_after(last_timestamp);
         let observer = cluster.join(env, dir, kept, last_timestamp, &self.supervisor)?;
         store.gate(cluster.gate());
+        store.arrivals(cluster.arrivals());
         store.observe(observer)
     }
 

@@ -70,6 +70,7 @@ impl<S: Store> SimulatedNode<S> {
         cluster.versions.starts_after(last_timestamp);
         let observer = cluster.join(env, dir, kept, last_timestamp, &supervisor)?;
         store.gate(cluster.gate());
+        store.arrivals(cluster.arrivals());
         store.observe(observer)?;
         let core = LoopContext::new(Arc::clone(&clock), Arc::clone(&metrics.loops[0]), supervisor.clone());
         let core = Rc::new(core);

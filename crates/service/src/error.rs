@@ -130,10 +130,7 @@ pub enum Error {
         oldest: Box<str>,
     },
     /// There is no feed of changes.
-    #[error(
-        "a node of a cluster has no feed of changes: writes arrive at its replicas in no common order; expected a node on its \
-         own"
-    )]
+    #[error("the store of this node has no feed of changes")]
     NoChanges,
     /// The store is not open yet.
     #[error("the node is opening its data directory")]

@@ -96,6 +96,13 @@ impl Checker {
         }
     }
 
+    /// Who follows changes was told this version of a key, and `before` over the same connection.
+    pub(crate) fn told(&mut self, key: &[u8], before: Option<Version>, version: Version) {
+        self.check(before <= Some(version), || {
+            format!("who follows was told {version:?} of {} after {before:?}", key.escape_ascii())
+        });
+    }
+
     /// The writes of this key are for so many nodes.
     pub(crate) fn expects_copies(&mut self, key: &Key, copies: usize) {
         self.copies.insert(key.clone(), copies);

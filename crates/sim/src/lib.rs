@@ -6,6 +6,7 @@
 //! - `machine`: a disk, a clock and a process that dies and comes back: the shipping `replica`, `local` and `storage`
 //! - `request`: one request, as it asks the node that coordinates it; `store`: what becomes durable, told to the checker
 //! - `values`: what keys and values say
+//! - `follower`: what a client was told that follows changes
 //! - `checker`: what must never happen, by the versions, of each of which `written` says what it is; `histories`: whether what
 //!   clients were told has an order, by the values; `tally`: what counters come to
 //!
@@ -16,6 +17,7 @@
 mod checker;
 mod clients;
 mod faults;
+mod follower;
 mod histories;
 mod machine;
 mod request;
@@ -64,6 +66,8 @@ pub struct Summary {
     pub large_stored: u64,
     /// Reads that were told nothing, because a value had expired.
     pub told_expired: u64,
+    /// Changes that who follows was told.
+    pub changes_told: u64,
     /// A hash of everything that happened.
     pub trace: u64,
 }
@@ -81,6 +85,7 @@ impl AddAssign for Summary {
         self.tombstones_dropped += run.tombstones_dropped;
         self.large_stored += run.large_stored;
         self.told_expired += run.told_expired;
+        self.changes_told += run.changes_told;
         self.trace = self.trace.rotate_left(1) ^ run.trace;
     }
 }

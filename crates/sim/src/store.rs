@@ -10,11 +10,14 @@ use bytes::Bytes;
 use ladoga_cluster::{NodeId, Partition, Placement};
 use ladoga_local::embedded::{Applied, Embedded, EmbeddedUpload, Local};
 use ladoga_local::store::{
-    CellFormat, CellGate, CellObserver, LocalStore, NewCell, NewestCell, Store, WriteKind,
+    Arrivals, CellFormat, CellGate, CellObserver, LocalStore, NewCell, NewestCell, Store, WriteKind,
 };
 use ladoga_model::{self as model, Cell, Durability, Stamp, Version};
 use ladoga_runtime::Supervisor;
-use ladoga_service::{KeySpan, Later, Lookup, Metric, Pieces, RecordFormat, StoreError, Upload, Value};
+use ladoga_service::{
+    ChangeFormat, Error, Followed, Follower, KeySpan, Later, Lookup, Metric, Pieces, RecordFormat,
+    StoreError, Upload, Value,
+};
 use parking_lot::Mutex;
 
 use crate::LARGE_BYTES_MIN;
@@ -89,6 +92,10 @@ impl Store for Watched {
 
     fn gate(&self, gate: Arc<dyn CellGate>) {
         self.inner.gate(gate);
+    }
+
+    fn arrivals(&self, arrivals: Arc<dyn Arrivals>) {
+        self.inner.arrivals(arrivals);
     }
 
     fn tell_again(&self) {
@@ -304,6 +311,22 @@ impl LocalStore for WatchedLocal {
         format: Box<dyn RecordFormat>,
     ) -> Box<dyn Pieces> {
         self.inner.range(span, limit, now_ms, format)
+    }
+
+    fn follow(
+        &self,
+        followed: Followed,
+        format: Box<dyn ChangeFormat>,
+    ) -> Later<Result<Box<dyn Follower>, Error>> {
+        self.inner.follow(followed, format)
+    }
+
+    fn keep_deletions(&self) -> Later<Result<(), StoreError>> {
+        self.inner.keep_deletions()
+    }
+
+    fn is_followed(&self) -> bool {
+        self.inner.is_followed()
     }
 
     fn cells_of(&self, span: KeySpan, format: CellFormat) -> Box<dyn Pieces> {

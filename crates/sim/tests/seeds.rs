@@ -44,6 +44,7 @@ fn no_seed_breaks_a_promise() {
     assert!(total.tombstones_dropped > SEEDS, "{total:?}");
     assert!(total.large_stored > 20 * SEEDS, "{total:?}");
     assert!(total.told_expired > SEEDS, "{total:?}");
+    assert!(total.changes_told > 100 * SEEDS, "{total:?}");
 }
 
 /// A coordinator that could not apply its own part of a write kept a hint for itself. Nothing delivers that, and as long as

@@ -141,6 +141,11 @@ impl StabilityTracker {
         self.persisted.reserved_before.max(self.persisted.write_floor)
     }
 
+    /// This node has every older cell that any node had, or something newer, and takes none of them any more: that is on disk.
+    pub const fn synced_before(&self) -> u64 {
+        self.persisted.synced_before
+    }
+
     /// Whether a timestamp may be given out: not before it is durably reserved.
     pub const fn may_give(&self, timestamp: u64) -> bool {
         timestamp < self.persisted.reserved_before

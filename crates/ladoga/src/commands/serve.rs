@@ -199,7 +199,7 @@ fn open(
     let (env, data, changes_keep_ms) = (env.clone(), settings.data.clone(), settings.changes_keep_ms);
     let opened = on_a_thread("open", move || {
         if is_in_cluster {
-            Embedded::open_replica(env, &data, options)
+            Embedded::open_replica_to_follow(env, &data, options, changes_keep_ms)
         } else {
             Embedded::open_to_follow(env, &data, options, changes_keep_ms)
         }

@@ -40,8 +40,8 @@ pub struct Local {
     pub(super) reads: Option<Rc<Reads>>,
     /// Updates that wait for the disk before they are queued.
     unqueued: Rc<Counter<u64>>,
-    /// By what its changes are followed, if they can be.
-    following: Option<Following>,
+    /// By what its changes are followed.
+    following: Following,
 }
 
 /// An update that is not queued yet.
@@ -66,6 +66,17 @@ struct Following {
     feed: Arc<Feed>,
     hub: Rc<Hub>,
     begin: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Following {
+    fn start(store: &Embedded, supervisor: &Supervisor) -> Following {
+        let feed = &store.feed;
+        let hub = Rc::new(Hub::new(Arc::clone(feed), Arc::clone(&store.clock)));
+        supervisor.spawn_local("changes", Rc::clone(&hub).run());
+        let (queue, begun) = (store.queue.shared(), Arc::clone(feed));
+        let begin = Arc::new(move || queue.begin_to_follow(&begun));
+        Following { feed: Arc::clone(feed), hub, begin }
+    }
 }
 
 /// The writes that are queued on this loop, and who waits for them.
@@ -119,13 +130,7 @@ impl Local {
         );
         supervisor.spawn_local("commit", inline.run(Rc::clone(&commit_trigger)));
         let disk = DiskHandle { pool: Arc::clone(&store.pool), inbox };
-        let following = store.feed.as_ref().map(|feed| {
-            let hub = Rc::new(Hub::new(Arc::clone(feed), Arc::clone(&store.clock)));
-            supervisor.spawn_local("changes", Rc::clone(&hub).run());
-            let (queue, begun) = (store.queue.shared(), Arc::clone(feed));
-            let begin = Arc::new(move || queue.begin_to_follow(&begun));
-            Following { feed: Arc::clone(feed), hub, begin }
-        });
+        let following = Following::start(store, supervisor);
         Local {
             following,
             reads: store.start_reads(&disk, supervisor),
@@ -359,9 +364,7 @@ impl LocalStore for Local {
         followed: Followed,
         format: Box<dyn ChangeFormat>,
     ) -> Later<Result<Box<dyn Follower>, Error>> {
-        let Some(Following { feed, hub, begin }) = &self.following else {
-            return Box::pin(ready(Err(Error::NoChanges)));
-        };
+        let Following { feed, hub, begin } = &self.following;
         let reached = Reached {
             feed: Arc::clone(feed),
             hub: Rc::clone(hub),
@@ -370,6 +373,17 @@ impl LocalStore for Local {
             begin: Arc::clone(begin),
         };
         EmbeddedFollower::begin(reached, followed, format)
+    }
+
+    fn keep_deletions(&self) -> Later<Result<(), StoreError>> {
+        let feed = Arc::clone(&self.following.feed);
+        self.disk.submit(move || {
+            feed.keep_from_now().map_err(|error| StoreError::Failed { reason: error.to_string() })
+        })
+    }
+
+    fn is_followed(&self) -> bool {
+        self.following.feed.is_followed()
     }
 
     fn cells_of(&self, span: KeySpan, format: CellFormat) -> Box<dyn Pieces> {

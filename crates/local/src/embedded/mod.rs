@@ -5,7 +5,7 @@
 //! - `commit::Inbox`: how both answer an event loop, with one wake-up for many answers
 //! - `local`: the engine as one event loop reaches it
 //! - `read`, `range`, `cells`, `upload`: the jobs of the pool; `pieces`: how it reads a range
-//! - `feed`: the changes of a node on its own, in order; `follow`: those who follow them
+//! - `feed`: the changes, in order; `follow`: those who follow them
 //! - `scan`: every cell that is there, for an observer
 //! - `engine_metrics`: what the engine counts, for `/metrics`
 
@@ -24,6 +24,7 @@ mod scan;
 mod upload;
 
 pub use commit::Applied;
+pub use feed::{fuzz_token, token_text_of};
 pub use local::Local;
 pub use upload::EmbeddedUpload;
 
@@ -35,7 +36,7 @@ use std::sync::Arc;
 use ladoga_env::{Clock, Env, Workers};
 use ladoga_storage::{Durability, Engine, Error, Options, WriteState};
 
-use crate::store::{CellGate, CellObserver, CellOrder, Metric, Store, StoreError};
+use crate::store::{Arrivals, CellGate, CellObserver, CellOrder, Metric, Store, StoreError};
 use commit::CommitQueue;
 use engine_metrics::engine_metrics;
 use feed::Feed;
@@ -72,8 +73,9 @@ pub struct Embedded {
     queue: CommitQueue,
     pool: Arc<Pool>,
     scan: Scan,
-    /// The feed of changes of a node on its own.
-    feed: Option<Arc<Feed>>,
+    /// The feed of changes.
+    feed: Arc<Feed>,
+    is_replica: bool,
     workers: Arc<dyn Workers>,
     disk: Arc<dyn ladoga_env::Disk>,
     /// Why event loops read without a ring, if they do.
@@ -97,40 +99,55 @@ impl Embedded {
         options.tombstone_age_ms_min = Some(TOMBSTONE_AGE_MS_MIN);
         // If all of the log is synced each second, there is no less to be had.
         let may_be_weaker = options.durability == Durability::Always;
-        let memory_bytes = options.memory_bytes;
-        let mut store = Embedded::start(env.clone(), dir, options, may_be_weaker)?;
-        let engine = Arc::clone(&store.engine);
-        let feed = Arc::new(Feed::new(env, dir, engine, memory_bytes, changes_kept_ms));
-        store.queue.feed(Arc::clone(&feed));
-        store.feed = Some(feed);
+        let store = Embedded::start(env, dir, options, (may_be_weaker, false), changes_kept_ms)?;
+        store.feed.keep_deletions();
         Ok(store)
     }
 
     /// Opens the data directory of a node of a cluster: there, no time proves that a deletion has reached every
     /// replica, so none is dropped for its age; and the wall clock of one node does not say what has expired. No write is less
     /// durable than the options say, whatever it asks for: a node that lost what it acknowledged is rebuilt.
-    pub fn open_replica(env: Env, dir: &Path, mut options: Options) -> Result<Embedded, OpenError> {
+    pub fn open_replica(env: Env, dir: &Path, options: Options) -> Result<Embedded, OpenError> {
+        Embedded::open_replica_to_follow(env, dir, options, CHANGES_KEPT_MS)
+    }
+
+    /// The same with deletions kept for so long for those who follow changes.
+    pub fn open_replica_to_follow(
+        env: Env,
+        dir: &Path,
+        mut options: Options,
+        changes_kept_ms: u64,
+    ) -> Result<Embedded, OpenError> {
         options.flush_early_percent = REPLICA_FLUSH_EARLY_PERCENT;
-        Embedded::start(env, dir, options, false)
+        Embedded::start(env, dir, options, (false, true), changes_kept_ms)
     }
 
     /// With writes that are less durable than the options say if they ask for it, if they may.
-    fn start(env: Env, dir: &Path, options: Options, may_be_weaker: bool) -> Result<Embedded, OpenError> {
+    fn start(
+        env: Env,
+        dir: &Path,
+        options: Options,
+        (may_be_weaker, is_replica): (bool, bool),
+        changes_kept_ms: u64,
+    ) -> Result<Embedded, OpenError> {
         let memory_bytes = options.memory_bytes;
         let (clock, disk) = (Arc::clone(&env.clock), Arc::clone(&env.disk));
         let workers = Arc::clone(&env.workers);
         // Tried once, for all event loops: if one may have a ring, all may.
         let no_rings = disk.read_ring(RING_READS_MAX).err().map(|error| error.to_string());
-        let engine = Arc::new(Engine::open(env, dir, options)?);
+        let engine = Arc::new(Engine::open(env.clone(), dir, options)?);
         let bounds = (memory_bytes, may_be_weaker);
         let queue = CommitQueue::start(Arc::clone(&engine), Arc::clone(&clock), bounds, &*workers)?;
+        let feed = Arc::new(Feed::new(env, dir, Arc::clone(&engine), memory_bytes, changes_kept_ms));
+        queue.feed(Arc::clone(&feed));
         Ok(Embedded {
             engine,
             clock,
             queue,
             pool: Arc::new(Pool::start(&*workers)?),
             scan: Scan::default(),
-            feed: None,
+            feed,
+            is_replica,
             workers,
             disk,
             no_rings,
@@ -189,7 +206,8 @@ impl Store for Embedded {
 
     fn last_timestamp(&self) -> u64 {
         // Or else a version could be given to a cell that is older than a token.
-        self.engine.last_timestamp().max(self.feed.as_ref().map_or(0, |feed| feed.reserved()))
+        let reserved = if self.is_replica { 0 } else { self.feed.reserved() };
+        self.engine.last_timestamp().max(reserved)
     }
 
     fn failure(&self) -> Option<String> {
@@ -208,7 +226,7 @@ impl Store for Embedded {
         metrics.extend(self.queue.metrics());
         metrics.extend(self.pool.metrics());
         metrics.extend(self.read_counters.metrics());
-        metrics.extend(self.feed.iter().flat_map(|feed| feed.metrics()));
+        metrics.extend(self.feed.metrics());
         metrics
     }
 
@@ -222,9 +240,11 @@ impl Store for Embedded {
     }
 
     fn order(&self, order: Arc<dyn CellOrder>) {
-        if let Some(feed) = &self.feed {
-            feed.order(order);
-        }
+        self.feed.order(order);
+    }
+
+    fn arrivals(&self, arrivals: Arc<dyn Arrivals>) {
+        self.feed.order_of_arrival(arrivals);
     }
 
     fn tell_again(&self) {
@@ -232,7 +252,7 @@ impl Store for Embedded {
     }
 
     fn drop_tombstones_before(&self, timestamp: u64) {
-        self.engine.drop_tombstones_before(timestamp);
+        self.feed.drop_tombstones_before(timestamp);
     }
 
     fn drop_values_expired_before_ms(&self, time_ms: u64) {
@@ -316,7 +336,7 @@ mod tests {
         let (env, _disk, _clock) = sim::env(1);
         let open = |workers: Arc<dyn Workers>| {
             let options = Options::new(16 << 20, Durability::Never);
-            Embedded::start(Env { workers, ..env.clone() }, Path::new("/data"), options, false)
+            Embedded::open_replica(Env { workers, ..env.clone() }, Path::new("/data"), options)
         };
         for threads in [0, 1, 2, 16] {
             let error = open(Arc::new(Few(AtomicUsize::new(threads)))).err();

@@ -3,9 +3,11 @@
 //!
 //! What every write goes through is an associated type, and compiled into the caller; the rest is boxed.
 
+mod arrivals;
 mod cells;
 mod gate;
 
+pub use arrivals::Arrivals;
 pub use cells::{CellChange, CellFormat, CellObserver, SupersededCell};
 pub use gate::{CellGate, CellOrder, Passage};
 pub use ladoga_service::{
@@ -50,6 +52,10 @@ pub trait Store: Send + Sync + 'static {
     /// Its cells are written in this order, if they are followed. Called at most once, before anything is written. A store that
     /// has no feed of changes does nothing.
     fn order(&self, _: Arc<dyn CellOrder>) {}
+
+    /// Its cells come from other nodes as well, in any order, if they are followed. Called at most once, before anything is written,
+    /// and then [`order`](Store::order) is not.
+    fn arrivals(&self, _: Arc<dyn Arrivals>) {}
 
     /// Notifies the observer of every stored cell again, as at the beginning.
     fn tell_again(&self);
@@ -148,6 +154,16 @@ pub trait LocalStore: 'static {
     /// Follows the changes of its cells, in this format.
     fn follow(&self, _: Followed, _: Box<dyn ChangeFormat>) -> Later<Result<Box<dyn Follower>, Error>> {
         Box::pin(ready(Err(Error::NoChanges)))
+    }
+
+    /// Keeps deletions from now on, durably, for those who follow changes at this node or at others.
+    fn keep_deletions(&self) -> Later<Result<(), StoreError>> {
+        Box::pin(ready(Ok(())))
+    }
+
+    /// Whether somebody follows changes here, or did within the last minute.
+    fn is_followed(&self) -> bool {
+        false
     }
 
     /// The cells of `span`, deletions included, as they are now. Each piece has whole cells, and one more than fit into a few

@@ -18,8 +18,9 @@ use crate::planted::{Bug, has};
 use ladoga_access::PeerSecret;
 use ladoga_cluster::{ClockReading, Durable, Incarnation, NodeId, NodeList, Opening, Placement};
 use ladoga_env::{Clock, Disk, Env, Net};
-use ladoga_local::store::{CellGate, CellObserver};
+use ladoga_local::store::{Arrivals, CellGate, CellObserver};
 use ladoga_runtime::Supervisor;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::bounds::{CopyTurns, Pace, SessionBudget, SharedKeys, Turns};
 use crate::fences::{self, FenceKeeper};
@@ -27,7 +28,7 @@ use crate::hints::HintKeeper;
 use crate::membership::{
     self, Membership, MembershipFile, PeerLimits, PeerName, PeerView, Provenance, durable,
 };
-use crate::stability::{ClusterClock, Stability, StabilityWriter};
+use crate::stability::{ClusterArrivals, ClusterClock, Stability, StabilityWriter};
 use crate::wire::{Hello, PROTOCOL_VERSION};
 use observers::Observers;
 
@@ -182,6 +183,20 @@ impl Cluster {
     /// Before the node has joined.
     pub fn gate(&self) -> Arc<dyn CellGate> {
         Arc::clone(self.fences()) as Arc<dyn CellGate>
+    }
+
+    /// What those who follow the changes of this node have to know of the cells that may still arrive.
+    ///
+    /// # Panics
+    /// Before the node has joined.
+    pub fn arrivals(&self) -> Arc<dyn Arrivals> {
+        let names: Vec<&str> = self.nodes.iter().map(|(id, _)| self.nodes.name(id)).collect();
+        Arc::new(ClusterArrivals {
+            cluster: xxh3_64(names.join(" ").as_bytes()),
+            own: self.own,
+            stability: Arc::clone(self.stability()),
+            versions: Arc::clone(&self.versions),
+        })
     }
 
     /// Makes a copy of another node's directory this node's own: only its cells are of use, as a beginning. Nothing is reported

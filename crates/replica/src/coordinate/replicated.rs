@@ -3,10 +3,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use ladoga_cluster::Refusal;
 use ladoga_model::{Cell, Stamp, Ttl, Version};
 use ladoga_service::{
-    Context, Error, KeyRange, KeyValue, KeyWrite, Later, Lookup, Metric, Pieces, Precondition, RecordFormat,
-    Scope, StoreError, StoredCell, Together, Upload,
+    ChangeFormat, Context, Error, Followed, Follower, KeyRange, KeyValue, KeyWrite, Later, Lookup, Metric,
+    Pieces, Precondition, RecordFormat, Scope, StoreError, StoredCell, Together, Upload,
 };
 
 use super::conditional::{admit, expire, increment, write_if, write_uploaded_if};
@@ -240,6 +241,18 @@ impl<S: Store> KeyValue for Replicated<S> {
         }
     }
 
+    fn follow(
+        &self,
+        followed: Followed,
+        format: Box<dyn ChangeFormat>,
+    ) -> Later<Result<Box<dyn Follower>, Error>> {
+        match self.replica.cluster.stability().vouches() {
+            Ok(true) => self.own.follow(followed, format),
+            Ok(false) => Box::pin(ready(Err(not_vouched(&Refusal::Rebuilding)))),
+            Err(refusal) => Box::pin(ready(Err(not_vouched(&refusal)))),
+        }
+    }
+
     fn failure(&self) -> Option<String> {
         self.own.failure()
     }
@@ -252,6 +265,13 @@ impl<S: Store> KeyValue for Replicated<S> {
 
     fn metrics(&self) -> Vec<Metric> {
         self.own.metrics()
+    }
+}
+
+/// This node cannot tell what changes: it may lack some of what it acknowledged.
+fn not_vouched(refusal: &Refusal) -> Error {
+    Error::NotVouched {
+        reason: format!("this node cannot tell changes now: {refusal}; follow those of another node"),
     }
 }
 

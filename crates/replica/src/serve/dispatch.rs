@@ -14,7 +14,7 @@ use super::listing;
 use super::requests::{self, Served, Writes};
 use super::session::{Session, Taken, cost};
 use crate::coordinate;
-use crate::own::{promises, replica};
+use crate::own::{promises, refusal, replica};
 use crate::wire::{Answer, Origin, Request, put_mark, put_record};
 
 impl<S: Store> Session<S> {
@@ -108,6 +108,16 @@ impl<S: Store> Session<S> {
                 let through = self.peer_id().expect("it has greeted");
                 let replica = Rc::clone(&self.replica);
                 self.answer_later(asked, coordinate::decide_forwarded(replica, through, *forward));
+            }
+            Request::KeepDeletions => {
+                // Not before it has all of them.
+                if self.cluster.stability().vouches() != Ok(true) {
+                    return self.answer(asked.number, &Answer::Refused(Refusal::Rebuilding));
+                }
+                let kept = self.replica.store.keep_deletions();
+                self.answer_later(asked, async move {
+                    kept.await.map_or_else(|error| Answer::Refused(refusal(&error)), |()| Answer::Done)
+                });
             }
             Request::Hello(_) | Request::Close { .. } => unreachable!("served before"),
         }

@@ -1,11 +1,13 @@
 //! Up to which time writes have arrived everywhere, and the time by a majority of the nodes.
 //!
+//! - `arrivals`: both, for those who follow the changes of this node
 //! - `cluster_clock`, `cluster_time`: the time
 //! - `state`: what nodes report to each other; `writer`: the worker that keeps it on disk
 //! - `past`: which versions this node had, of those that met something newer
 //! - `compared`: the Merkle tree over the store, for peers that compare it with theirs
 //! - `latest`: a value that changes; `outlook`: what requests may have to wait for
 
+mod arrivals;
 mod cluster_clock;
 mod cluster_time;
 mod compared;
@@ -15,6 +17,7 @@ mod past;
 mod state;
 mod writer;
 
+pub(crate) use arrivals::ClusterArrivals;
 pub(crate) use cluster_clock::ClusterClock;
 pub(crate) use latest::Latest;
 pub(crate) use past::{Met, Past};

@@ -32,6 +32,8 @@ pub(crate) struct Stability {
     is_whole: AtomicBool,
     /// Whether it may coordinate requests: the same.
     may_coordinate: AtomicBool,
+    /// This node has every older cell: the same.
+    synced_before: AtomicU64,
     /// Whether its cells are not to be shown: the same.
     hides_cells: AtomicBool,
     /// The newest timestamp of a write that each node acknowledged since the state took it over; by node.
@@ -91,7 +93,7 @@ impl Stability {
         let tracker = StabilityTracker::new(me, nodes, found).opened(opening);
         let (is_whole, may_coordinate) = (tracker.is_whole(), tracker.may_coordinate());
         let outlook = Outlook::new(may_coordinate, []);
-        let hides_cells = tracker.hides_cells();
+        let (hides_cells, synced_before) = (tracker.hides_cells(), tracker.synced_before());
         let mut tree = MerkleTree::new(Arc::clone(placement), nodes, me, tree_bytes_max as usize);
         tree.drop_before(tracker.droppable_before());
         let state = StabilityState { tracker, nodes, under_way: Default::default(), generation: 0 };
@@ -101,6 +103,7 @@ impl Stability {
             past: Past::new(),
             is_whole: AtomicBool::new(is_whole),
             may_coordinate: AtomicBool::new(may_coordinate),
+            synced_before: AtomicU64::new(synced_before),
             hides_cells: AtomicBool::new(hides_cells),
             acknowledged: (0..nodes).map(|_| AtomicU64::new(0)).collect(),
             reserved_before: AtomicU64::new(0),
@@ -120,6 +123,11 @@ impl Stability {
     /// Whether its answers count.
     pub(crate) fn has_all(&self) -> bool {
         self.is_whole.load(Ordering::Acquire) || has(Bug::VouchWhileRebuilding)
+    }
+
+    /// Every older cell that any node had is here, or something newer, and none is taken any more. Never moves back.
+    pub(crate) fn synced_before(&self) -> u64 {
+        self.synced_before.load(Ordering::Acquire)
     }
 
     /// Whether the answers of a node count, by its last report.
@@ -366,6 +374,7 @@ impl Stability {
         let outlook = state.outlook();
         self.hides_cells.store(state.tracker.hides_cells(), Ordering::Release);
         self.is_whole.store(state.tracker.is_whole(), Ordering::Release);
+        self.synced_before.fetch_max(state.tracker.synced_before(), Ordering::Release);
         self.may_coordinate.store(outlook.may_coordinate, Ordering::Release);
         // Within the lock, so that the last change is the one that stays.
         self.outlook.change(|known| *known = outlook);

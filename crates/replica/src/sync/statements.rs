@@ -9,7 +9,8 @@ use ladoga_cluster::NodeId;
 use crate::link::PeerLink;
 use crate::own::{OwnReplica, hear};
 use crate::stability::Stability;
-use ladoga_local::store::Store;
+use crate::wire::{Answer, Request};
+use ladoga_local::store::{LocalStore, Store};
 
 /// How often nodes tell each other how far they are.
 const STATEMENT_EVERY_MS: u64 = 500;
@@ -33,9 +34,16 @@ async fn tell<S: Store>(
     stability: Arc<Stability>,
     peer: NodeId,
 ) {
+    let mut keeps = None;
     loop {
         let told = stability.news().get();
         hear(&replica, &link, &stability, peer).await;
+        // Who follows here may go on there.
+        let directory = stability.incarnations(&[peer]);
+        if replica.store.is_followed() && keeps.as_ref() != Some(&directory) {
+            let is_done = matches!(link.ask(&Request::KeepDeletions).await, Ok(Answer::Done));
+            keeps = is_done.then_some(directory);
+        }
         let every_ms = if stability.has_all() { STATEMENT_EVERY_MS } else { IMPATIENT_EVERY_MS };
         // Whichever comes first: there is news, or it is time.
         let news = stability.news().until(|news| news != told);

@@ -9,7 +9,7 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// The version of the protocol: what `Upgrade` names, and what `hello` repeats. Never reused for another grammar.
-pub const PROTOCOL_VERSION: u16 = 6;
+pub const PROTOCOL_VERSION: u16 = 7;
 /// The longest frame: a value that is not large, its key, and what stands around them.
 pub const FRAME_BYTES_MAX: usize = 320 << 10;
 

@@ -155,6 +155,8 @@ pub enum Request {
     },
     /// To decide a conditional request.
     Forward(Box<Forward>),
+    /// To keep deletions for those who follow changes, at whichever node.
+    KeepDeletions,
 }
 
 fn put_key_version(out: &mut BytesMut, version: Version, key: &[u8]) {
@@ -239,6 +241,7 @@ impl Request {
                 put_key_version(out, *ballot, key);
             }),
             Request::Forward(forward) => put_frame(out, number, 19, |out| forward.put(out)),
+            Request::KeepDeletions => put_frame(out, number, 20, |_| {}),
         }
     }
 
@@ -305,6 +308,7 @@ impl Request {
                 Request::Release { key: reader.key()?, ballot }
             }
             19 => return Forward::take(reader).map(|forward| Request::Forward(Box::new(forward))),
+            20 => Request::KeepDeletions,
             _ => return Err(reader.wrong("there is no such request")),
         };
         reader.end()?;

@@ -135,6 +135,7 @@ fn request() -> impl Strategy<Value = Request> {
             }
         ),
         (bytes(1..40), version()).prop_map(|(key, ballot)| Request::Release { key, ballot }),
+        Just(Request::KeepDeletions),
         forward().prop_map(|forward| Request::Forward(Box::new(forward))),
     ]
 }

@@ -6,6 +6,7 @@ use ladoga_cluster::{NodeId, Partition};
 use ladoga_env::Rng;
 use ladoga_model::CellMark;
 
+use super::following::LATE_MS;
 use super::{Event, World};
 use crate::machine::REQUEST_MS;
 
@@ -19,7 +20,9 @@ impl World {
         // The last answers to clients have to fit each key's history as well.
         let node = self.rng.below(self.machines.len() as u64) as usize;
         self.look_at_all(node);
-        self.plan(2 * REQUEST_MS, Event::End);
+        self.expect_to_be_told();
+        let is_followed = self.shared.follower.borrow().connection > 0;
+        self.plan(if is_followed { LATE_MS } else { 2 * REQUEST_MS }, Event::End);
     }
 
     fn difference(&mut self) -> Option<String> {

@@ -1,11 +1,13 @@
 //! The sequence of events: one seed, on one thread, on paused time, which advances when nothing is left to do.
 //!
+//! - `following`: a client follows changes
 //! - `shared`: what clients and the world share; `asking`: clients ask
 //! - `trouble`: what goes wrong, and how it ends; `converge`: whether the nodes agree in the end
 //! - `targeted`: in the place of all that, scenes, one after the other
 
 mod asking;
 mod converge;
+mod following;
 mod shared;
 mod targeted;
 mod trouble;
@@ -53,6 +55,7 @@ enum Event {
     ClockGoesWrong,
     ClockIsSet { node: usize },
     Client,
+    Follow,
     LookAround { node: usize },
     WriteAround { node: usize },
     DeleteAround { node: usize },
@@ -70,6 +73,8 @@ pub(crate) struct World {
     rng: SimRng,
     /// Of clocks that go wrong, apart: what else happens in a seed stays the same.
     clock_rng: SimRng,
+    /// Of who follows changes: the same.
+    follower_rng: SimRng,
     /// By time, and by the order in which they were planned.
     events: BTreeMap<(u64, u64), Event>,
     planned: u64,
@@ -120,6 +125,7 @@ impl World {
             summary: RefCell::default(),
             checker: Arc::clone(&checker),
             histories: RefCell::default(),
+            follower: RefCell::default(),
             trace: RefCell::new(seed),
             settings,
             began: Instant::now(),
@@ -127,6 +133,7 @@ impl World {
         let mut world = World {
             rng,
             clock_rng: SimRng::new(seed ^ 0x636c_6f63_6b73),
+            follower_rng: SimRng::new(seed ^ 0x666f_6c6c_6f77),
             events: BTreeMap::new(),
             planned: 0,
             machines,
@@ -152,6 +159,10 @@ impl World {
         world.plan(5000, Event::Client);
         world.plan(6000, Event::Trouble);
         world.plan(7000, Event::Contention);
+        // Deletions are kept for who follows: so in half of the seeds nobody does.
+        if is_followed(seed, settings) {
+            world.plan(5500, Event::Follow);
+        }
         if seed % 8 >= 5 || seed % 8 == 3 {
             world.plan(world.clock_rng.below(60_000), Event::ClockGoesWrong);
         }
@@ -187,6 +198,9 @@ impl World {
                 return Err(format!("the replicas do not converge: {}", self.differences));
             }
         }
+        if let Some(untold) = self.shared.follower.borrow().untold() {
+            return Err(untold);
+        }
         if let Some(disorder) = self.disorder() {
             return Err(disorder);
         }
@@ -195,8 +209,9 @@ impl World {
             (checker.large_stored(), checker.told_expired())
         };
         let (messages, trace) = (self.net.packets(), *self.shared.trace.borrow());
+        let changes_told = self.shared.follower.borrow().changes;
         let summary = *self.shared.summary.borrow();
-        Ok(Summary { messages, large_stored, told_expired, trace, ..summary })
+        Ok(Summary { messages, large_stored, told_expired, changes_told, trace, ..summary })
     }
 
     fn disorder(&self) -> Option<String> {
@@ -270,6 +285,7 @@ impl World {
             Event::ClockGoesWrong => self.clock_goes_wrong(),
             Event::ClockIsSet { node } => self.clock_is_set(node),
             Event::Client => self.client(),
+            Event::Follow => self.follow(),
             Event::LookAround { node } => self.look_around(node),
             Event::WriteAround { node } => self.write_around(node),
             Event::DeleteAround { node } => self.delete_around(node),
@@ -325,6 +341,11 @@ impl World {
             self.plan(200, Event::Start { node });
         }
     }
+}
+
+/// Whether somebody follows changes in this run.
+fn is_followed(seed: u64, settings: Settings) -> bool {
+    seed.is_multiple_of(2) && settings.bug.is_none() && settings.load != Load::Targeted
 }
 
 fn has_died(machine: &Machine) -> bool {

@@ -12,6 +12,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::checker::Checker;
 use crate::clients::{Clients, Wish};
+use crate::follower::Follower;
 use crate::histories::Histories;
 use crate::request::{Answer, Request};
 use crate::values::{is_counter, number_of};
@@ -24,6 +25,7 @@ pub(super) struct Shared {
     pub(super) summary: RefCell<Summary>,
     pub(super) checker: Arc<Mutex<Checker>>,
     pub(super) histories: RefCell<Histories>,
+    pub(super) follower: RefCell<Follower>,
     /// Of everything that happened: two runs that differ have different ones.
     pub(super) trace: RefCell<u64>,
     pub(super) settings: Settings,

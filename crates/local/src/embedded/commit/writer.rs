@@ -109,25 +109,26 @@ impl GroupWriter {
             batches.extend(free);
             let deletes_end = batches.len();
             batches.extend(bound);
-            let outcome = self.write_told(&batches, durability);
+            let (outcome, became_newest) = self.write_told(&batches, durability);
             let of_deletes = match &outcome {
                 // A disk that has no room for a group may have some for its deletes alone.
                 Err(error) if error.is_disk_full() => {
-                    self.write_told(&batches[puts..deletes_end], durability)
+                    self.write_told(&batches[puts..deletes_end], durability).0
                 }
                 outcome => outcome.clone(),
             };
-            self.tell_feed(&batches, outcome.is_ok());
+            self.tell_feed(&batches, outcome.is_ok().then_some(&became_newest));
             Ok(WrittenGroup { outcome, of_deletes, passed, verdicts })
         })
     }
 
-    /// A group was written, or failed; then a part of it may have been written.
-    fn tell_feed(&self, batches: &[WriteBatch], is_written: bool) {
-        match self.feed.get() {
-            Some(feed) if is_written => feed.committed(batches),
-            Some(feed) => feed.lost_track(),
-            None => {}
+    /// A group was written, and which of its cells became the newest of their keys, if that is observed; or it failed, and a part of
+    /// it may have been written.
+    fn tell_feed(&self, batches: &[WriteBatch], became_newest: Option<&Vec<bool>>) {
+        match (self.feed.get(), became_newest) {
+            (Some(feed), Some(became_newest)) => feed.committed(batches, became_newest),
+            (Some(feed), None) => feed.lost_track(),
+            (None, _) => {}
         }
     }
 
@@ -142,9 +143,10 @@ impl GroupWriter {
         newest.decide(updates, self.batch_bytes_max)
     }
 
-    fn write_told(&self, batches: &[WriteBatch], durability: Durability) -> Result<(), Error> {
+    /// Writes a group. Answers the outcome, and which of the cells became the newest of their keys, if that is observed.
+    fn write_told(&self, batches: &[WriteBatch], durability: Durability) -> (Result<(), Error>, Vec<bool>) {
         let write = || self.engine.write_group_as(batches, durability);
-        let Some(observer) = self.observer.get() else { return write() };
+        let Some(observer) = self.observer.get() else { return (write(), Vec::new()) };
         let Ok(outcome) =
             GroupOutcome::of(batches, |key| Ok::<_, Infallible>(newest(self.engine.get_cell(key))));
         let written = write();
@@ -153,7 +155,7 @@ impl GroupWriter {
             // What is too large for the engine is written in parts, of which those before the one that failed are stored.
             Err(_) => observer.replaced(&self.stored_of(batches, &outcome.changes)),
         }
-        written
+        (written, outcome.became_newest)
     }
 
     /// What is newer in the engine than before these batches, of which a part may be stored: one change a key at most.
@@ -198,11 +200,16 @@ impl GroupWriter {
     ) -> Result<bool, Error> {
         let outcome = GroupOutcome::of(batches, |key| self.newest_in_memory(key));
         let Ok(outcome) = outcome else { return Ok(false) };
-        let is_written = self.engine.try_write_group_as(batches, durability)?;
-        if is_written {
-            outcome.tell(observer);
+        let written = self.engine.try_write_group_as(batches, durability);
+        match &written {
+            Ok(true) => {
+                outcome.tell(observer);
+                self.tell_feed(batches, Some(&outcome.became_newest));
+            }
+            Ok(false) => {}
+            Err(_) => self.tell_feed(batches, None),
         }
-        Ok(is_written)
+        written
     }
 
     fn try_write_passing(
@@ -226,7 +233,7 @@ impl GroupWriter {
         };
         match &written {
             Ok(false) => return Ok(None),
-            written => self.tell_feed(batches, written.is_ok()),
+            written => self.tell_feed(batches, written.is_ok().then_some(&Vec::new())),
         }
         written.map(|_| Some(passed))
     }
@@ -261,12 +268,12 @@ impl GroupWriter {
                 }
                 free
             });
-            let made = made.inspect_err(|_| self.tell_feed(&[], false))?;
+            let made = made.inspect_err(|_| self.tell_feed(&[], None))?;
             let Some(made) = made else { return Ok(None) };
             if let Some(observer) = self.observer.get() {
                 outcome.tell(&**observer);
             }
-            self.tell_feed(&made, true);
+            self.tell_feed(&made, Some(&outcome.became_newest));
             Ok(Some(verdicts))
         })
     }
@@ -296,6 +303,8 @@ fn in_turn<T>(is_broken: &mut bool, write: impl FnOnce() -> Result<T, Error>) ->
 struct GroupOutcome {
     changes: Vec<CellChange>,
     superseded: Vec<SupersededCell>,
+    /// Of each cell, by its number in all batches, whether it is one of the changes.
+    became_newest: Vec<bool>,
 }
 
 impl GroupOutcome {
@@ -313,6 +322,8 @@ impl GroupOutcome {
                 None => newest(key)?,
             };
             let (new, version) = (cell.mark(), cell.stamp.version);
+            let is_newest = old.is_none_or(|old| old.stamp.version < version);
+            outcome.became_newest.push(is_newest);
             match old.map(|old| old.stamp.version) {
                 Some(newest) if newest > version => {
                     outcome.superseded.push(SupersededCell { key_hash, version, newest });

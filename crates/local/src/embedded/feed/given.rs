@@ -5,8 +5,8 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use ladoga_env::{Disk, OpenMode, Replacement};
 use parking_lot::Mutex;
@@ -19,10 +19,13 @@ const FILE_BYTES: usize = 8 + 8 + 8 + 8;
 /// What is on disk about the tokens that a feed gave: which feed it is, and a timestamp that no token is after. So no version is
 /// given twice on both sides of a token, whatever a power cut takes and whatever the clock shows afterwards. There is no file
 /// before somebody follows for the first time.
+///
+/// Of a replica it is the timestamp from which on deletions are kept. Tokens are of the cluster there.
 pub(super) struct Given {
     disk: Arc<dyn Disk>,
     path: PathBuf,
-    feed: OnceLock<u64>,
+    /// 0 for none.
+    feed: AtomicU64,
     reserved: AtomicU64,
     /// Held while the file is replaced.
     writing: Mutex<()>,
@@ -34,13 +37,13 @@ impl Given {
         let given = Given {
             disk: Arc::clone(disk),
             path: dir.join(NAME),
-            feed: OnceLock::new(),
+            feed: AtomicU64::new(0),
             reserved: AtomicU64::new(0),
             writing: Mutex::new(()),
         };
         match given.read() {
             Ok(Some((feed, reserved))) => {
-                given.feed.get_or_init(|| feed);
+                given.feed.store(feed, Ordering::Relaxed);
                 given.reserved.store(reserved, Ordering::Relaxed);
             }
             Ok(None) => tracing::warn!(
@@ -68,7 +71,7 @@ impl Given {
 
     /// Which feed it is, once it was followed.
     pub(super) fn feed(&self) -> Option<u64> {
-        self.feed.get().copied()
+        Some(self.feed.load(Ordering::Acquire)).filter(|&feed| feed != 0)
     }
 
     /// No token is after this timestamp.
@@ -84,9 +87,19 @@ impl Given {
             return Ok(());
         }
         let feed = self.feed().unwrap_or_else(new_feed);
+        self.write(feed, timestamp)
+    }
+
+    /// The feed is this one from now on, durably, with this timestamp, unless it is already. May wait for the disk.
+    pub(super) fn begin(&self, feed: u64, timestamp: impl FnOnce() -> u64) -> io::Result<()> {
+        let _writing = self.writing.lock();
+        if self.feed() == Some(feed) { Ok(()) } else { self.write(feed, timestamp()) }
+    }
+
+    fn write(&self, feed: u64, timestamp: u64) -> io::Result<()> {
         Replacement::of(&*self.disk, &self.path, &encode(feed, timestamp))?;
         self.reserved.store(timestamp, Ordering::Release);
-        self.feed.get_or_init(|| feed);
+        self.feed.store(feed, Ordering::Release);
         Ok(())
     }
 }
@@ -165,5 +178,9 @@ mod tests {
         let again = Given::open(&env.disk, Path::new(DIR));
         again.reserve(9, || 11).expect("room");
         assert_eq!((again.feed(), again.reserved()), (Some(11), 9));
+        again.begin(11, || panic!("it is that one")).expect("nothing to do");
+        again.begin(12, || 4).expect("room");
+        let again = Given::open(&env.disk, Path::new(DIR));
+        assert_eq!((again.feed(), again.reserved()), (Some(12), 4));
     }
 }

@@ -1,4 +1,5 @@
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,20 +9,22 @@ use ladoga_storage::WriteBatch;
 /// What a change takes beside its key and its value, about.
 const CHANGE_BYTES: usize = 160;
 
-/// The last changes, in the order of their timestamps.
+/// The last changes, in the order of their places: see [`Change::at`].
 pub(in super::super) struct Ring {
     groups: VecDeque<Arc<Group>>,
     bytes: usize,
     bytes_max: usize,
-    /// Everything that was committed with a later timestamp is here.
+    /// Everything that was committed at a later place is here.
     floor: u64,
-    /// Nothing that was committed until now has a later timestamp; all that will be has.
+    /// Nothing that was committed until now has a later place; all that will be has.
     last: u64,
 }
 
-/// Changes that were committed together, sorted by their timestamps.
+/// Changes that were committed together, in the order of their places.
 pub(in super::super) struct Group {
     changes: Vec<Change>,
+    /// Of a replica: every cell with this timestamp or an earlier one was committed before these.
+    settled: u64,
     bytes: usize,
 }
 
@@ -29,6 +32,8 @@ pub(in super::super) struct Group {
 pub(in super::super) struct Change {
     pub(in super::super) key: Bytes,
     pub(in super::super) cell: Cell<Bytes, u64>,
+    /// Its place in the feed: the timestamp of its version, or, of a replica, how many have arrived until then.
+    pub(in super::super) at: u64,
 }
 
 impl Change {
@@ -38,52 +43,84 @@ impl Change {
 }
 
 impl Group {
-    /// A copy of the cells of these batches; `None` if there are none.
+    /// A copy of the cells of these batches, in the order of their versions; `None` if there are none.
     pub(in super::super) fn of(batches: &[WriteBatch]) -> Option<Group> {
-        let mut bytes = Vec::with_capacity(batches.iter().map(WriteBatch::encoded_bytes).sum());
-        let mut cells = Vec::with_capacity(batches.iter().map(WriteBatch::len).sum());
-        for (key, cell) in batches.iter().flat_map(WriteBatch::cells) {
-            let key_from = bytes.len();
-            bytes.extend_from_slice(key);
-            let value_from = bytes.len();
-            let value = cell.value.map(|value| {
-                value.map_inline(|value| {
-                    bytes.extend_from_slice(value);
-                    value_from..value_from + value.len()
-                })
-            });
-            cells.push((key_from..value_from, Cell { stamp: cell.stamp, value }));
-        }
-        let bytes = Bytes::from(bytes);
-        let mut changes: Vec<_> = cells
-            .into_iter()
-            .map(|(key, cell)| Change {
-                key: bytes.slice(key),
-                cell: Cell {
-                    stamp: cell.stamp,
-                    value: cell.value.map(|value| value.map_inline(|value| bytes.slice(value))),
-                },
-            })
-            .collect();
+        let mut changes = copies(batches, |_| true);
+        changes.iter_mut().for_each(|change| change.at = change.timestamp());
         // The batches of several event loops, each in its own order.
-        changes.sort_by_key(Change::timestamp);
-        let bytes = bytes.len() + changes.len() * CHANGE_BYTES;
-        if changes.is_empty() { None } else { Some(Group { changes, bytes }) }
+        changes.sort_by_key(|change| change.at);
+        Group::new(changes, 0)
     }
 
-    /// Its changes after this timestamp.
-    pub(in super::super) fn after(&self, timestamp: u64) -> &[Change] {
-        let from = self.changes.partition_point(|change| change.timestamp() <= timestamp);
+    /// A copy of those cells that became the newest of their keys, by their numbers in all batches, in the order in which they
+    /// arrived: behind the place `last`. Everything up to the timestamp `settled` was committed before.
+    pub(in super::super) fn arrived(
+        batches: &[WriteBatch],
+        became_newest: &[bool],
+        (last, settled): (u64, u64),
+    ) -> Option<Group> {
+        let mut changes = copies(batches, |number| became_newest.get(number) != Some(&false));
+        (last + 1..).zip(&mut changes).for_each(|(at, change)| change.at = at);
+        Group::new(changes, settled)
+    }
+
+    fn new(changes: Vec<Change>, settled: u64) -> Option<Group> {
+        let content = |change: &Change| {
+            let value = change.cell.value.as_ref();
+            change.key.len()
+                + value
+                    .map_or(0, |value| if let model::Value::Inline(bytes) = value { bytes.len() } else { 0 })
+        };
+        let bytes = changes.iter().map(|change| content(change) + CHANGE_BYTES).sum();
+        if changes.is_empty() { None } else { Some(Group { changes, settled, bytes }) }
+    }
+
+    /// Its changes behind this place.
+    pub(in super::super) fn after(&self, place: u64) -> &[Change] {
+        let from = self.changes.partition_point(|change| change.at <= place);
         &self.changes[from..]
     }
 
     pub(in super::super) fn last(&self) -> u64 {
-        self.changes.last().map_or(0, Change::timestamp)
+        self.changes.last().map_or(0, |change| change.at)
+    }
+
+    pub(in super::super) const fn settled(&self) -> u64 {
+        self.settled
     }
 }
 
+/// Copies of the cells with the numbers that are wanted, all in one piece of memory; their places are still to be given.
+fn copies(batches: &[WriteBatch], is_wanted: impl Fn(usize) -> bool) -> Vec<Change> {
+    let mut bytes = Vec::with_capacity(batches.iter().map(WriteBatch::encoded_bytes).sum());
+    let mut cells = Vec::with_capacity(batches.iter().map(WriteBatch::len).sum());
+    let all = batches.iter().flat_map(WriteBatch::cells).enumerate();
+    for (_, (key, cell)) in all.filter(|(number, _)| is_wanted(*number)) {
+        let key_from = bytes.len();
+        bytes.extend_from_slice(key);
+        let value_from = bytes.len();
+        let value = cell.value.map(|value| {
+            value.map_inline(|value| {
+                bytes.extend_from_slice(value);
+                value_from..value_from + value.len()
+            })
+        });
+        cells.push((key_from..value_from, Cell { stamp: cell.stamp, value }));
+    }
+    let bytes = Bytes::from(bytes);
+    let change = |(key, cell): (Range<usize>, Cell<Range<usize>, u64>)| Change {
+        key: bytes.slice(key),
+        cell: Cell {
+            stamp: cell.stamp,
+            value: cell.value.map(|value| value.map_inline(|value| bytes.slice(value))),
+        },
+        at: 0,
+    };
+    cells.into_iter().map(change).collect()
+}
+
 impl Ring {
-    /// One that is to have everything after this timestamp.
+    /// One that is to have everything behind this place.
     pub(in super::super) const fn new(floor: u64, bytes_max: usize) -> Ring {
         Ring { groups: VecDeque::new(), bytes: 0, bytes_max, floor, last: floor }
     }
@@ -98,8 +135,8 @@ impl Ring {
 
     /// These were committed. The oldest give way to them.
     pub(in super::super) fn push(&mut self, group: Group) {
-        let first = group.changes.first().map_or(0, Change::timestamp);
-        debug_assert!(first > self.last, "cells are committed in the order of their versions");
+        let first = group.changes.first().map_or(0, |change| change.at);
+        debug_assert!(first > self.last, "cells are committed in the order of their places");
         if first <= self.last {
             // A panic here would end all writes. The tables tell what is there in any case.
             return self.forget(group.last());
@@ -115,7 +152,7 @@ impl Ring {
         }
     }
 
-    /// Nothing that is committed from now on is as old as this.
+    /// Nothing that is committed from now on comes at this place, or at an earlier one.
     pub(in super::super) fn advance(&mut self, timestamp: u64) {
         self.last = self.last.max(timestamp);
     }
@@ -125,7 +162,7 @@ impl Ring {
         *self = Ring::new(timestamp.max(self.last), self.bytes_max);
     }
 
-    /// The groups with changes after this timestamp; `None` if some may be gone.
+    /// The groups with changes behind this place; `None` if some may be gone.
     pub(in super::super) fn behind(&self, timestamp: u64) -> Option<impl Iterator<Item = &Arc<Group>>> {
         if timestamp < self.floor {
             return None;
@@ -159,7 +196,7 @@ mod tests {
 
     fn behind(ring: &Ring, timestamp: u64) -> Option<Vec<u64>> {
         let groups = ring.behind(timestamp)?;
-        Some(groups.flat_map(|group| group.after(timestamp)).map(Change::timestamp).collect())
+        Some(groups.flat_map(|group| group.after(timestamp)).map(|change| change.at).collect())
     }
 
     #[test]

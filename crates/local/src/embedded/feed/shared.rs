@@ -4,18 +4,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
 use ladoga_env::{Clock, Env, Rng};
-use ladoga_model::{HybridClock, Quote};
-use ladoga_service::{Error, Followed, Since};
+use ladoga_model::HybridClock;
 use ladoga_storage::{Engine, WriteBatch};
 use parking_lot::Mutex;
 
 use super::given::Given;
-use super::place::Place;
+use super::kept::Kept;
+use super::order::FeedOrder;
+use super::place::{Live, Mark};
 use super::ring::{Group, Ring};
-use super::token::Token;
-use crate::store::{CellOrder, Metric};
+use crate::store::{Arrivals, CellOrder, Metric};
 
 /// The share of the memory budget that the last changes may take, while somebody follows them, and never more than the second.
 const RING_MEMORY_SHARE: u64 = 64;
@@ -27,8 +26,6 @@ const RESERVED_AHEAD_MS: u64 = 10_000;
 const RESERVED_AHEAD_MS_MIN: u64 = 5_000;
 /// How soon saving is tried again if the disk is full, say.
 const SAVE_RETRY_MS: u64 = 1_000;
-/// For how long the oldest token can still be used when it is given.
-const OLDEST_GOOD_FOR_MS: u64 = 60_000;
 /// How far the end of the feed may be behind the clock before it is moved on: or else the tokens of those who follow what does
 /// not change would become too old.
 const BEHIND_MS_MAX: u64 = 60_000;
@@ -38,11 +35,15 @@ pub(in super::super) struct Feed {
     engine: Arc<Engine>,
     clock: Arc<dyn Clock>,
     rng: Arc<dyn Rng>,
-    given: Given,
+    pub(super) given: Given,
     /// How old the oldest token may be that can be gone on from: so long, deletions are kept.
-    kept_ms: u64,
+    pub(super) kept_ms: u64,
     ring_bytes_max: usize,
-    order: OnceLock<Arc<dyn CellOrder>>,
+    pub(super) order: OnceLock<FeedOrder>,
+    /// How many changes have arrived, of a replica. Changes in the turn of the commit alone.
+    arrived: AtomicU64,
+    /// What a replica keeps of the deletions.
+    pub(super) kept: Kept,
     /// Whether the ring is kept. Changes in the turn of the commit alone.
     is_followed: AtomicBool,
     inside: Mutex<Inside>,
@@ -80,28 +81,38 @@ impl Feed {
         memory_bytes: u64,
         kept_ms: u64,
     ) -> Feed {
-        let feed = Feed {
+        let given = Given::open(&env.disk, dir);
+        let kept = Kept::new(given.feed().is_some());
+        Feed {
             engine,
-            given: Given::open(&env.disk, dir),
+            given,
+            kept,
             clock: env.clock,
             rng: env.rng,
             kept_ms,
             ring_bytes_max: (memory_bytes / RING_MEMORY_SHARE).min(RING_BYTES_MAX) as usize,
             order: OnceLock::new(),
+            arrived: AtomicU64::new(0),
             is_followed: AtomicBool::new(false),
             inside: Mutex::default(),
             catch_ups: AtomicU64::new(0),
             save_again_ms: AtomicU64::new(0),
-        };
-        feed.keep_deletions();
-        feed
+        }
     }
 
+    /// Its cells are committed in the order of their versions.
     pub(in super::super) fn order(&self, order: Arc<dyn CellOrder>) {
-        assert!(self.order.set(order).is_ok(), "there is one order");
+        let is_first = self.order.set(FeedOrder::Versions(order)).is_ok();
+        assert!(is_first, "there is one order");
     }
 
-    /// No token is after this timestamp.
+    /// Its cells come from other nodes as well, in any order.
+    pub(in super::super) fn order_of_arrival(&self, arrivals: Arc<dyn Arrivals>) {
+        let is_first = self.order.set(FeedOrder::Arrival { arrivals, ring: self.rng.next_u64() | 1 }).is_ok();
+        assert!(is_first, "there is one order");
+    }
+
+    /// No token of a node on its own is after this timestamp.
     pub(in super::super) fn reserved(&self) -> u64 {
         self.given.reserved()
     }
@@ -114,8 +125,8 @@ impl Feed {
         self.clock.wall_ms()
     }
 
-    /// As long as there are tokens that are not too old, so are the deletions that came after them.
-    fn keep_deletions(&self) {
+    /// As long as there are tokens of a node on its own that are not too old, so are the deletions that came after them.
+    pub(in super::super) fn keep_deletions(&self) {
         if self.given.feed().is_some() {
             let given_until_ms = HybridClock::wall_ms(self.given.reserved());
             self.engine.keep_deletions(self.kept_ms, given_until_ms.saturating_add(self.kept_ms));
@@ -124,13 +135,26 @@ impl Feed {
 
     // In the turn of the commit:
 
-    /// These were committed, and can be read.
-    pub(in super::super) fn committed(&self, batches: &[WriteBatch]) {
+    /// These were committed, and can be read. Of a replica it is said which of them became the newest of their keys, by their numbers
+    /// in all batches.
+    pub(in super::super) fn committed(&self, batches: &[WriteBatch], became_newest: &[bool]) {
         if !self.is_followed.load(Ordering::Relaxed) {
             return;
         }
-        let Some(group) = Group::of(batches) else { return };
-        self.order_of_cells().close_up_to(group.last());
+        let group = match self.known_order() {
+            FeedOrder::Versions(order) => {
+                let group = Group::of(batches);
+                group.iter().for_each(|group| order.close_up_to(group.last()));
+                group
+            }
+            FeedOrder::Arrival { .. } => {
+                let last = self.arrived.load(Ordering::Relaxed);
+                let group = Group::arrived(batches, became_newest, (last, self.settled()));
+                self.arrived.store(group.as_ref().map_or(last, Group::last), Ordering::Relaxed);
+                group
+            }
+        };
+        let Some(group) = group else { return };
         let mut inside = self.inside.lock();
         if inside.followers == 0 && self.monotonic_ms().saturating_sub(inside.left_ms) > UNFOLLOWED_MS_MAX {
             self.is_followed.store(false, Ordering::Relaxed);
@@ -150,10 +174,10 @@ impl Feed {
         if !self.is_followed.load(Ordering::Relaxed) {
             return;
         }
-        let timestamp = self.order_of_cells().close_all();
+        let place = self.new_place();
         let mut inside = self.inside.lock();
         if let Some(ring) = &mut inside.ring {
-            ring.forget(timestamp);
+            ring.forget(place);
         }
         let wakers = std::mem::take(&mut inside.wakers);
         drop(inside);
@@ -162,17 +186,25 @@ impl Feed {
 
     /// From now on everything is in the ring; its end is now.
     pub(in super::super) fn begin(&self) {
-        let timestamp = self.order_of_cells().close_all();
+        let place = self.new_place();
         let mut inside = self.inside.lock();
         match &mut inside.ring {
-            Some(ring) => ring.advance(timestamp),
-            None => inside.ring = Some(Ring::new(timestamp, self.ring_bytes_max)),
+            Some(ring) => ring.advance(place),
+            None => inside.ring = Some(Ring::new(place, self.ring_bytes_max)),
         }
         self.is_followed.store(true, Ordering::Relaxed);
     }
 
-    fn order_of_cells(&self) -> &dyn CellOrder {
-        &**self.order.get().expect("nothing is followed before the order of cells is known")
+    /// A place behind all that was committed, and before all that will be.
+    fn new_place(&self) -> u64 {
+        match self.known_order() {
+            FeedOrder::Versions(order) => order.close_all(),
+            FeedOrder::Arrival { .. } => self.arrived.fetch_add(1, Ordering::Relaxed) + 1,
+        }
+    }
+
+    fn known_order(&self) -> &FeedOrder {
+        self.order.get().expect("nothing is followed before the order of cells is known")
     }
 
     // On any thread:
@@ -184,7 +216,12 @@ impl Feed {
         Some(Presence(Arc::clone(self)))
     }
 
-    /// How far the end of the feed may be behind the clock.
+    /// Whether there were followers until a moment ago.
+    pub(in super::super) fn is_followed(&self) -> bool {
+        self.is_followed.load(Ordering::Relaxed)
+    }
+
+    /// How far the end of the feed of a node on its own may be behind the clock.
     fn behind_ms_max(&self) -> u64 {
         BEHIND_MS_MAX.min(self.kept_ms / 4)
     }
@@ -195,33 +232,52 @@ impl Feed {
         if self.monotonic_ms() < self.save_again_ms.load(Ordering::Relaxed) {
             return false;
         }
+        if !self.is_given() || self.is_of_replica() {
+            return !self.is_given();
+        }
         let ahead_ms = HybridClock::wall_ms(self.given.reserved()).saturating_sub(HybridClock::wall_ms(last));
         let behind_ms = self.wall_ms().saturating_sub(HybridClock::wall_ms(last));
-        self.given.feed().is_none() || ahead_ms < RESERVED_AHEAD_MS_MIN || behind_ms > self.behind_ms_max()
+        ahead_ms < RESERVED_AHEAD_MS_MIN || behind_ms > self.behind_ms_max()
     }
 
     /// Begins to keep the last changes, or moves the end of the feed on, by `begin`, which has the turn of the commit; and
-    /// reserves time for tokens. May wait for the disk.
+    /// reserves time for tokens, or keeps deletions. May wait for the disk.
     pub(in super::super) fn prepare(&self, begin: &dyn Fn()) -> io::Result<()> {
-        let last = self.last();
-        if last.is_none_or(|last| {
-            self.wall_ms().saturating_sub(HybridClock::wall_ms(last)) > self.behind_ms_max()
-        }) {
+        let (last, is_of_replica) = (self.last(), self.is_of_replica());
+        let behind_ms = |last| self.wall_ms().saturating_sub(HybridClock::wall_ms(last));
+        if last.is_none_or(|last| !is_of_replica && behind_ms(last) > self.behind_ms_max()) {
             begin();
         }
-        let now_ms = self.wall_ms().max(HybridClock::wall_ms(self.last().unwrap_or(0)));
-        let reserved = HybridClock::at_wall_ms(now_ms + RESERVED_AHEAD_MS);
-        let saved = self.given.reserve(reserved, || self.rng.next_u64());
+        let saved = if is_of_replica { self.keep_from_now() } else { self.reserve_time() };
         if saved.is_err() {
             self.save_again_ms.store(self.monotonic_ms() + SAVE_RETRY_MS, Ordering::Relaxed);
         }
+        saved
+    }
+
+    fn reserve_time(&self) -> io::Result<()> {
+        let now_ms = self.wall_ms().max(HybridClock::wall_ms(self.last().unwrap_or(0)));
+        let reserved = HybridClock::at_wall_ms(now_ms + RESERVED_AHEAD_MS);
+        let saved = self.given.reserve(reserved, || self.rng.next_u64() | 1);
         self.keep_deletions();
         saved
     }
 
+    /// Every cell of a replica that is older than this has arrived everywhere: deletions among them go, as far as they are not kept.
+    pub(in super::super) fn drop_tombstones_before(&self, timestamp: u64) {
+        self.kept.drop_before(timestamp, self.oldest_kept(), |timestamp| {
+            self.engine.drop_tombstones_before(timestamp);
+        });
+    }
+
+    /// The timestamp from which on deletions are young enough to be kept.
+    pub(super) fn oldest_kept(&self) -> u64 {
+        HybridClock::at_wall_ms(self.wall_ms().saturating_sub(self.kept_ms))
+    }
+
     /// Whether it can be followed: what was prepared is there.
     pub(in super::super) fn is_prepared(&self) -> bool {
-        self.last().is_some() && self.given.feed().is_some()
+        self.last().is_some() && self.is_given()
     }
 
     /// The end of the feed; `None` if nobody follows.
@@ -229,14 +285,35 @@ impl Feed {
         self.inside.lock().ring.as_ref().map(Ring::last)
     }
 
-    /// The groups with changes after this timestamp, and the end of the feed; `None` if the tables have to be read.
+    /// The end of the feed now, and what is settled there.
+    pub(in super::super) fn mark(&self) -> Mark {
+        // In this order: what is settled is in the ring, or was before it; and what is there has a version that was seen.
+        let settled = self.is_of_replica().then(|| self.settled());
+        let at = self.last().unwrap_or(0);
+        let newest = match self.order.get() {
+            Some(FeedOrder::Arrival { arrivals, .. }) => arrivals.newest(),
+            Some(FeedOrder::Versions(_)) | None => at,
+        };
+        Mark { at, settled, newest }
+    }
+
+    /// The same for who was told everything up to this place of the ring, which does not go back so far.
+    pub(in super::super) fn mark_from(&self, live: Live) -> Mark {
+        let mark = self.mark();
+        if self.is_of_replica() {
+            return Mark { settled: mark.settled.max(live.settled), ..mark };
+        }
+        Mark { at: mark.at.max(live.at), newest: mark.newest.max(live.at), ..mark }
+    }
+
+    /// The groups with changes behind this place, and the end of the feed; `None` if the tables have to be read.
     pub(in super::super) fn behind(&self, timestamp: u64) -> Option<(Vec<Arc<Group>>, u64)> {
         let inside = self.inside.lock();
         let ring = inside.ring.as_ref()?;
         Some((ring.behind(timestamp)?.cloned().collect(), ring.last()))
     }
 
-    /// Ready once the feed has more than up to this timestamp.
+    /// Ready once the feed has more than up to this place.
     pub(in super::super) fn poll_after(&self, timestamp: u64, context: &Context<'_>) -> Poll<()> {
         let mut inside = self.inside.lock();
         if inside.ring.as_ref().is_none_or(|ring| ring.last() > timestamp) {
@@ -246,56 +323,6 @@ impl Feed {
             inside.wakers.push(context.waker().clone());
         }
         Poll::Pending
-    }
-
-    /// The oldest timestamp after which all deletions are still there.
-    pub(in super::super) fn horizon(&self) -> u64 {
-        HybridClock::at_wall_ms(self.wall_ms().saturating_sub(self.kept_ms))
-    }
-
-    /// A token of this place, if one may be given.
-    pub(in super::super) fn token_of(&self, place: &Place) -> Option<Box<str>> {
-        let (since, scanned) = place.progress();
-        let newest = scanned.as_ref().map_or(since, |scanned| scanned.up_to.max(since));
-        let feed = self.given.feed().filter(|_| newest <= self.given.reserved())?;
-        Some(Token { feed, since, scanned }.encode())
-    }
-
-    /// Where to begin, once it is prepared.
-    pub(in super::super) fn place_of(&self, followed: &Followed) -> Result<Place, Error> {
-        let last = self.last().unwrap_or(0);
-        let span = &followed.span;
-        let text: &Bytes = match &followed.since {
-            Since::Now => return Ok(Place::at(last)),
-            Since::Beginning => return Ok(Place::scanning(span, (0, None), last)),
-            Since::Token(text) => text,
-        };
-        let Some(Token { feed, since, scanned }) = Token::decode(text) else {
-            return Err(Error::NoToken { found: Quote::of(text) });
-        };
-        if self.given.feed() != Some(feed) {
-            return Err(self.gone("the token is of another data directory"));
-        }
-        let up_to = scanned.as_ref().map_or(since, |scanned| scanned.up_to);
-        if since.max(up_to) > self.given.reserved() {
-            return Err(self.gone("the token is newer than the data directory, which may be a backup"));
-        }
-        let horizon = self.horizon();
-        // Who has been told nothing yet needs no deletions.
-        if [since, up_to].into_iter().any(|needed| 0 < needed && needed < horizon) {
-            return Err(self.gone("the token is too old: deletions that came after it may be gone"));
-        }
-        if scanned.is_none() && self.behind(since).is_some() {
-            return Ok(Place::at(since));
-        }
-        Ok(Place::scanning(span, (since, scanned), last.max(up_to)))
-    }
-
-    fn gone(&self, reason: &'static str) -> Error {
-        // It has to be good for long enough to be used.
-        let oldest_ms = HybridClock::wall_ms(self.horizon()) + (self.kept_ms / 2).min(OLDEST_GOOD_FOR_MS);
-        let oldest = self.token_of(&Place::at(HybridClock::at_wall_ms(oldest_ms).min(self.given.reserved())));
-        Error::ChangesGone { reason, oldest: oldest.unwrap_or_default() }
     }
 
     /// A follower reads the tables from here on.

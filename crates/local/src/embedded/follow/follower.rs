@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::future::{Future, ready};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use ladoga_service::{
 };
 use ladoga_storage::{Engine, Error as EngineError, NewerStep, Value};
 
-use super::super::feed::{Change, Feed, Leg, Place, Presence, Scanning, told};
+use super::super::feed::{Change, Feed, Group, Leg, Live, Place, Presence, Raced, Scanning, told};
 use super::super::pool::DiskHandle;
 use super::super::read_error;
 use super::hub::Hub;
@@ -104,25 +105,31 @@ impl EmbeddedFollower {
     }
 
     /// The next piece from the ring; `None` if it does not go back so far.
-    fn read_ring(&mut self, after: u64) -> Option<ChangePiece> {
-        let (groups, last) = self.reached.feed.behind(after)?;
-        let (mut bytes, mut looks, mut at, now_ms) = (Vec::new(), 0, after, self.reached.feed.wall_ms());
-        for change in groups.iter().flat_map(|group| group.after(after)) {
-            let is_full = bytes.len() >= PIECE_BYTES || looks >= LOOKS_MAX;
-            // Cells of one timestamp are told together, or else a token could not come between them.
-            if is_full && change.timestamp() > at {
-                self.place = Place::at(at);
-                return Some(self.piece(bytes, false));
-            }
-            looks += 1;
-            at = change.timestamp();
-            if is_inside(&self.span, &change.key) {
-                let Change { key, cell } = change;
-                let value = cell.value.as_ref().map(told);
-                tell(&mut *self.format, &mut bytes, key, Cell { stamp: cell.stamp, value }, now_ms);
+    fn read_ring(&mut self, mut live: Live) -> Option<ChangePiece> {
+        let feed = &self.reached.feed;
+        // Asked first: what is settled by then is in the ring, or was before it.
+        let settled = feed.settled();
+        let (groups, last) = feed.behind(live.at)?;
+        let overtaken = Overtaken::of(&groups, live);
+        let (mut bytes, mut looks, from, now_ms) = (Vec::new(), 0, live.at, feed.expiry_ms());
+        for group in &groups {
+            for change in group.after(from) {
+                let is_full = bytes.len() >= PIECE_BYTES || looks >= LOOKS_MAX;
+                // Cells of one timestamp are told together, or else a token could not come between them.
+                if is_full && change.at > live.at {
+                    self.place = Place::Live(live);
+                    return Some(self.piece(bytes, false));
+                }
+                looks += 1;
+                live = live.further(change.at, group.settled());
+                if is_inside(&self.span, &change.key) && !overtaken.has(change) {
+                    let Change { key, cell, .. } = change;
+                    let value = cell.value.as_ref().map(told);
+                    tell(&mut *self.format, &mut bytes, key, Cell { stamp: cell.stamp, value }, now_ms);
+                }
             }
         }
-        self.place = Place::at(last);
+        self.place = Place::Live(live.further(last, settled));
         Some(self.piece(bytes, true))
     }
 
@@ -132,21 +139,20 @@ impl EmbeddedFollower {
 
     async fn told_next(mut self: Box<Self>) -> Result<Told, StoreError> {
         if let Some(nothing_until) = self.waiting.leave()
-            && let Place::Live(after) = &mut self.place
+            && let Place::Live(live) = &mut self.place
         {
-            *after = nothing_until.max(*after);
+            *live = live.further(nothing_until.max(live.at), 0);
         }
         if let Some(prepared) = self.reached.prepare() {
             prepared.await?;
         }
-        if let Place::Live(after) = self.place {
-            if let Some(piece) = self.read_ring(after) {
+        if let Place::Live(live) = self.place {
+            if let Some(piece) = self.read_ring(live) {
                 return Ok((piece, self as Box<dyn Follower>));
             }
             // It was slow: what it has missed is in the tables.
             self.reached.feed.count_catch_up();
-            let up_to = self.reached.feed.last().unwrap_or(after).max(after);
-            self.place = Place::scanning(&self.span, (after, None), up_to);
+            self.place = Place::scanning(&self.span, (live.told(), None), self.reached.feed.mark_from(live));
         }
         let Place::Scanning(scanning) = self.place.clone() else {
             unreachable!("it was live, and is no more")
@@ -158,12 +164,17 @@ impl EmbeddedFollower {
     async fn read_tables(self: Box<Self>, scanning: Scanning) -> Result<Told, StoreError> {
         let EmbeddedFollower { reached, span, mut format, waiting, _presence: presence, .. } = *self;
         let (engine, feed, leg) = (Arc::clone(&reached.engine), Arc::clone(&reached.feed), scanning.leg());
+        let begin = Arc::clone(&reached.begin);
         let read = reached.disk.submit(move || {
             let (bytes, next) = read_leg(&engine, &feed, &leg, &mut *format)?;
-            Ok((bytes, next, format))
+            if next.is_none() && feed.is_of_replica() {
+                // In the turn of the commit: what was read is in the ring before its end.
+                begin();
+            }
+            Ok((bytes, next, feed.last().unwrap_or(0), format))
         });
-        let (bytes, next, format) = read.await?;
-        let place = scanning.read_up_to(next);
+        let (bytes, next, last, format) = read.await?;
+        let place = scanning.read_up_to(next, last);
         let follower = EmbeddedFollower { reached, span, format, place, waiting, _presence: presence };
         Ok((follower.piece(bytes, false), Box::new(follower) as Box<dyn Follower>))
     }
@@ -175,12 +186,32 @@ impl Follower for EmbeddedFollower {
     }
 
     fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let Place::Live(after) = self.place else { return Poll::Ready(()) };
+        let Place::Live(live) = self.place else { return Poll::Ready(()) };
         if let Some(number) = self.waiting.number {
             return self.reached.hub.poll(number, context);
         }
-        self.waiting.number = self.reached.hub.enter(&self.span, after, context);
+        self.waiting.number = self.reached.hub.enter(&self.span, live.at, context);
         if self.waiting.number.is_some() { Poll::Pending } else { Poll::Ready(()) }
+    }
+}
+
+/// Changes that the tables may have told already, together with newer ones of the same keys: told again, they would come after those.
+#[derive(Default)]
+struct Overtaken<'g>(HashMap<&'g [u8], u64>, u64);
+
+impl<'g> Overtaken<'g> {
+    /// Where the last such change of each key is.
+    fn of(groups: &'g [Arc<Group>], live: Live) -> Overtaken<'g> {
+        let Some(Raced { until, up_to }) = live.raced else { return Overtaken::default() };
+        let behind = groups.iter().flat_map(|group| group.after(live.at));
+        let raced =
+            behind.take_while(|change| change.at <= until).filter(|change| change.timestamp() <= up_to);
+        Overtaken(raced.map(|change| (&change.key[..], change.at)).collect(), up_to)
+    }
+
+    fn has(&self, change: &Change) -> bool {
+        let Overtaken(last, up_to) = self;
+        change.timestamp() <= *up_to && last.get(&change.key[..]).is_some_and(|&last| change.at < last)
     }
 }
 
@@ -211,7 +242,7 @@ fn read_leg(
         let kept = "deletions are kept no longer than it took to read what changed";
         return Err(StoreError::Unreadable { reason: kept.to_owned() });
     }
-    let (mut bytes, mut looks, mut at, now_ms) = (Vec::new(), LOOKS_MAX, start.clone(), feed.wall_ms());
+    let (mut bytes, mut looks, mut at, now_ms) = (Vec::new(), LOOKS_MAX, start.clone(), feed.expiry_ms());
     let mut newer =
         snapshot.newer(start, end.as_deref(), *after, *up_to).map_err(|error| read_error(&error))?;
     while bytes.len() < PIECE_BYTES {

@@ -24,13 +24,13 @@ use super::super::{Embedded, Local};
 use crate::store::{LocalStore, Store};
 use crate::{LoneVersions, OneNode, VersionClock};
 
-const KEPT_MS: u64 = 3_600_000;
+pub(super) const KEPT_MS: u64 = 3_600_000;
 const KEYS: u64 = 40;
 
 type Service = OneNode<Embedded, Arc<LoneVersions>>;
 
 /// Each change is a line: what, the key, the version, when it expires, the value or its length.
-struct Text;
+pub(super) struct Text;
 
 impl ChangeFormat for Text {
     fn change(&mut self, out: &mut Vec<u8>, key: &[u8], stamp: Stamp, to: ChangedTo<'_>) {
@@ -47,10 +47,10 @@ impl ChangeFormat for Text {
 
 /// What is known of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Known {
-    timestamp: u64,
-    expires_ms: u64,
-    value: Option<String>,
+pub(super) struct Known {
+    pub(super) timestamp: u64,
+    pub(super) expires_ms: u64,
+    pub(super) value: Option<String>,
 }
 
 impl Known {
@@ -60,9 +60,27 @@ impl Known {
     }
 }
 
-type State = BTreeMap<String, Known>;
+pub(super) type State = BTreeMap<String, Known>;
 
-fn values(state: &State, span: &KeySpan, now_ms: u64) -> BTreeMap<String, String> {
+/// The changes of a piece.
+pub(super) fn parse(bytes: Vec<u8>) -> Vec<(String, Known)> {
+    let text = String::from_utf8(bytes).expect("text");
+    let change = |line: &str| {
+        let parts: Vec<&str> = line.splitn(4, ' ').collect();
+        let &[key, timestamp, expires, value] = parts.as_slice() else { panic!("no change: {line}") };
+        let (timestamp, expires_ms) =
+            (timestamp.parse().expect("a number"), expires.parse().expect("a number"));
+        let value = value.strip_prefix("put ").or(value.strip_prefix("large ")).map(str::to_owned);
+        (key.to_owned(), Known { timestamp, expires_ms, value })
+    };
+    text.lines().map(change).collect()
+}
+
+pub(super) fn key_span(start: &'static str, end: Option<&'static str>) -> KeySpan {
+    KeySpan { start: Bytes::from(start), end: end.map(Bytes::from), is_reverse: false }
+}
+
+pub(super) fn values(state: &State, span: &KeySpan, now_ms: u64) -> BTreeMap<String, String> {
     let is_inside = |key: &str| {
         span.start[..] <= *key.as_bytes() && span.end.as_ref().is_none_or(|end| key.as_bytes() < &end[..])
     };
@@ -82,7 +100,7 @@ struct Client {
 
 impl Client {
     fn new(start: &'static str, end: Option<&'static str>) -> Client {
-        let span = KeySpan { start: Bytes::from(start), end: end.map(Bytes::from), is_reverse: false };
+        let span = key_span(start, end);
         Client { span, since: Since::Beginning, state: State::new(), told: BTreeMap::new(), follower: None }
     }
 
@@ -98,15 +116,13 @@ impl Client {
         let follower = self.follower.take().expect("it is connected");
         let (piece, rest) = follower.next().await.expect("a piece");
         self.follower = Some(rest);
-        for line in String::from_utf8(piece.bytes).expect("text").lines() {
-            let parts: Vec<&str> = line.splitn(4, ' ').collect();
-            let &[key, timestamp, expires, value] = parts.as_slice() else { panic!("no change: {line}") };
-            let (timestamp, expires_ms) =
-                (timestamp.parse().expect("a number"), expires.parse().expect("a number"));
-            let before = self.told.insert(key.to_owned(), timestamp);
-            assert!(before.is_none_or(|before| before < timestamp), "{line}: after {before:?}");
-            let value = value.strip_prefix("put ").or(value.strip_prefix("large ")).map(str::to_owned);
-            self.state.insert(key.to_owned(), Known { timestamp, expires_ms, value });
+        for (key, known) in parse(piece.bytes) {
+            let before = self.told.insert(key.clone(), known.timestamp);
+            assert!(
+                before.is_none_or(|before| before < known.timestamp),
+                "{key}: {known:?} after {before:?}"
+            );
+            self.state.insert(key, known);
         }
         if let Some(token) = piece.token {
             self.since = Since::Token(Bytes::from(token.into_string()));
@@ -266,7 +282,10 @@ impl World {
     }
 }
 
-fn differing(found: &BTreeMap<String, String>, expected: &BTreeMap<String, String>) -> Vec<String> {
+pub(super) fn differing(
+    found: &BTreeMap<String, String>,
+    expected: &BTreeMap<String, String>,
+) -> Vec<String> {
     let short = |value: Option<&String>| value.map(|value| value[..value.len().min(24)].to_owned());
     let keys = found.keys().chain(expected.keys()).filter(|key| found.get(*key) != expected.get(*key));
     keys.map(|key| format!("{key}: {:?}, expected {:?}", short(found.get(key)), short(expected.get(key))))
@@ -476,7 +495,7 @@ fn who_waits_is_woken_for_its_own_keys_alone_and_the_end_moves_on_with_the_time(
         world.clock.advance(Duration::from_mins(3));
         client.read_all().await;
         assert_ne!(client.since, Since::Token(before), "or else it would become too old");
-        let end = store.feed.as_ref().and_then(|feed| feed.last()).expect("it is followed");
+        let end = store.feed.last().expect("it is followed");
         assert!(HybridClock::wall_ms(end) >= world.now_ms() - 1_000);
     });
     store.close().expect("a store that closes");

@@ -1,0 +1,101 @@
+//! A client that follows the changes of all keys, now at this node and then at another, with the token that it was given last. In the
+//! end it was told what all nodes have, and over one connection the versions of a key never fall.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ladoga_env::Rng;
+use ladoga_service::{ChangePiece, Error, Followed, KeySpan, KeyValue, Since};
+
+use super::shared::Shared;
+use super::{Event, World};
+use crate::follower::{Told, Versions, parse};
+
+/// How long it stays with a node, as a rule, and now and then.
+const STAYS_MS: u64 = 2_000;
+const STAYS_LONG_MS: u64 = 30_000;
+/// How long it waits for changes before it asks whether there is a new token.
+const WAITS_MS: u64 = 300;
+/// By when it is told of everything at the end.
+pub(super) const LATE_MS: u64 = 3 * STAYS_LONG_MS;
+
+impl World {
+    /// It goes to another node.
+    pub(super) fn follow(&mut self) {
+        let stays_ms = if self.follower_rng.below(8) == 0 { STAYS_LONG_MS } else { STAYS_MS };
+        self.plan(1 + self.follower_rng.below(stays_ms), Event::Follow);
+        let node = self.follower_rng.below(self.machines.len() as u64) as usize;
+        let connection = self.shared.follower.borrow_mut().connect();
+        let is_paused = self.machines[node].paused_until_us > self.now_us();
+        let Some(process) = self.machines[node].process.as_ref().filter(|_| !is_paused) else { return };
+        let (service, shared) = (Rc::clone(process.node.service()), Rc::clone(&self.shared));
+        process.tasks.spawn_local(async move { converse(&*service, &shared, connection).await });
+    }
+
+    /// All nodes agree: it is to be told what they have.
+    pub(super) fn expect_to_be_told(&self) {
+        let all = self.machines.len();
+        let Some(process) = &self.machines[0].process else { return };
+        let clients = self.shared.clients.borrow();
+        // What fewer nodes than all have, those alone tell.
+        let keys = clients.keys.iter().filter(|plan| plan.copies() == all).map(|plan| &plan.key);
+        let cells: BTreeMap<_, _> = process.store.inner.all_cells().into_iter().collect();
+        let versions = keys.filter_map(|key| Some((key.clone(), cells.get(key)?.stamp.version)));
+        self.shared.follower.borrow_mut().expected = versions.collect();
+    }
+}
+
+async fn converse(service: &impl KeyValue, shared: &Shared, connection: u64) {
+    let span = KeySpan { start: Bytes::new(), end: None, is_reverse: false };
+    let since = shared.follower.borrow().since.clone();
+    let mut follower = match service.follow(Followed { span, since }, Box::new(Versions)).await {
+        Ok(follower) => follower,
+        Err(error) => return refused(shared, connection, &error),
+    };
+    let mut now = Told::new();
+    while let Ok((ChangePiece { bytes, token, is_all }, rest)) = follower.next().await {
+        follower = rest;
+        if !take(shared, connection, &mut now, (bytes, token)) {
+            return;
+        }
+        if is_all {
+            let more = poll_fn(|context| follower.poll_more(context));
+            let _ = tokio::time::timeout(Duration::from_millis(WAITS_MS), more).await;
+        }
+    }
+}
+
+/// If it has to begin anew, what it knew does not count.
+fn refused(shared: &Shared, connection: u64, error: &Error) {
+    let mut follower = shared.follower.borrow_mut();
+    if follower.connection == connection && matches!(error, Error::ChangesGone { .. }) {
+        follower.begin_anew();
+        drop(follower);
+        shared.trace(|| format!("who follows begins anew: {error}"));
+    }
+}
+
+/// Takes what it was told over a connection; answers whether it is still there.
+fn take(
+    shared: &Shared,
+    connection: u64,
+    now: &mut Told,
+    (bytes, token): (Vec<u8>, Option<Box<str>>),
+) -> bool {
+    let mut follower = shared.follower.borrow_mut();
+    if follower.connection != connection {
+        return false;
+    }
+    for (key, version) in parse(bytes) {
+        let before = now.insert(key.clone(), version);
+        shared.checker.lock().told(&key, before, version);
+        follower.take(key, version);
+    }
+    if let Some(token) = token {
+        follower.since = Since::Token(Bytes::from(token.into_string()));
+    }
+    true
+}

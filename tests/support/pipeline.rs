@@ -9,8 +9,10 @@ use super::{Connection, Response, assert_refusal, entity};
 /// Requests of a pipeline that does nothing for so long have been read as far as they were sent, as a rule. No answer shows
 /// whether they have, since the request that was cut has none yet. What a test asserts does not depend on it.
 const PAUSE: Duration = Duration::from_millis(15);
-/// So many connections at a time: their requests are under the bounds of a node with little memory.
-const AT_A_TIME: usize = 20;
+/// So many connections at a time at most: their requests are under the bounds of a node with little memory.
+const CONNECTIONS_MAX: usize = 20;
+/// What they send together at most. A node queues half a MiB of writes however slow its disk is.
+const BYTES_MAX: usize = 450 << 10;
 
 /// How a request has to be answered.
 #[derive(Debug, Clone)]
@@ -126,7 +128,8 @@ pub(crate) fn expect_answers(mut connection: Connection, pipeline: &[Exchange], 
 /// pause, the next. All connections have their pauses at once.
 pub(crate) fn exchange_cut(address: SocketAddr, pipeline: &[Exchange], cuts: &[Vec<usize>], what: &str) {
     let bytes = bytes_of(pipeline);
-    for cuts in cuts.chunks(AT_A_TIME) {
+    let at_a_time = (BYTES_MAX / bytes.len()).clamp(1, CONNECTIONS_MAX);
+    for cuts in cuts.chunks(at_a_time) {
         thread::scope(|scope| {
             for places in cuts {
                 let bytes = &bytes;

@@ -144,11 +144,6 @@ impl<'d> Operation<'d> {
         self.described.get("x-cluster-only") == Some(&Value::Bool(true))
     }
 
-    /// Whether a node of a cluster does not do it.
-    pub(crate) fn is_single_node_only(&self) -> bool {
-        self.described.get("x-single-node-only") == Some(&Value::Bool(true))
-    }
-
     /// Whether an answer may go on until the client leaves.
     pub(crate) fn is_endless(&self) -> bool {
         self.described.get("x-endless") == Some(&Value::Bool(true))

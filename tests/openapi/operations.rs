@@ -73,7 +73,7 @@ impl<'n> Asking<'n> {
             Expected::Served if self.is_for_others(operation) => Expected::Refused,
             expected => expected,
         };
-        let is_expected = self.is_expected(operation, (asked, expected), response.status);
+        let is_expected = Asking::is_expected(operation, (asked, expected), response.status);
         if checked.is_err() || !is_expected {
             self.note(asked, expected, &response, checked.err());
         }
@@ -84,26 +84,13 @@ impl<'n> Asking<'n> {
         operation.is_cluster_only() && self.nodes.0 == 1
     }
 
-    /// Whether only a node on its own does it, and this one is of a cluster.
-    fn is_never_done(&self, operation: &Operation<'_>) -> bool {
-        operation.is_single_node_only() && self.nodes.0 > 1
-    }
-
-    fn is_expected(
-        &self,
-        operation: &Operation<'_>,
-        (asked, expected): (&Asked, Expected),
-        status: u16,
-    ) -> bool {
-        let is_never_done = self.is_never_done(operation);
-        // Only the kernel knows who waits for a lock, and it may not tell.
+    fn is_expected(operation: &Operation<'_>, (asked, expected): (&Asked, Expected), status: u16) -> bool {
+        // Only the kernel knows who waits for a lock, and it may not tell. Nothing else is answered so.
         let may_be_impossible = operation.id() == "getProfile" && asked.target.contains("kind=lock");
         match expected {
-            Expected::Served if is_never_done => status == 501,
             Expected::Served => status != 400 && status < 500 || status == 501 && may_be_impossible,
-            // What a node never does, it need not look into.
-            Expected::Refused => status == 400 || status == 501 && is_never_done,
-            Expected::Answered => status != 501 || is_never_done || may_be_impossible,
+            Expected::Refused => status == 400,
+            Expected::Answered => status != 501 || may_be_impossible,
         }
     }
 
@@ -176,7 +163,7 @@ impl<'n> Asking<'n> {
         for operation in document.operations() {
             let seen = &self.seen[operation.id()];
             let is_served = seen.iter().any(|&status| status < 400);
-            if self.is_never_done(&operation) || self.is_for_others(&operation) {
+            if self.is_for_others(&operation) {
                 assert!(!is_served, "{} was served: {seen:?}", operation.id());
             } else {
                 assert!(is_served, "{} was never served: {seen:?}", operation.id());

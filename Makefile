@@ -7,7 +7,8 @@ ARGS       ?=
 # command:package, the package being Debian's.
 BUILD_TOOLS := cc:build-essential pkg-config:pkg-config curl:curl git:git
 # Tests that need one of these are skipped where it cannot be had, and say so.
-TEST_TOOLS  := redis-server:redis-server redis-cli:redis-tools chromium:chromium ip:iproute2 unshare:util-linux faketime:faketime prometheus:prometheus
+TEST_TOOLS  := redis-server:redis-server redis-cli:redis-tools chromium:chromium ip:iproute2 unshare:util-linux faketime:faketime \
+	prometheus:prometheus java:openjdk-17-jre-headless mvn:maven setpriv:util-linux
 BENCH_TOOLS := wrk:wrk nginx:nginx redis-server:redis-server fio:fio db_bench:rocksdb-tools openssl:openssl
 
 # Servers are in a directory that only root has on its path.
@@ -40,7 +41,7 @@ fi
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster test bench deb fmt clean build-tools test-tools bench-tools
+.PHONY: help run cluster cassandra test bench deb fmt clean build-tools test-tools bench-tools
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +79,34 @@ cluster: build-tools ## build the node and run three of them on 127.0.0.1:8081 t
 		pids="$$pids $$!"; \
 	done; \
 	wait $$pids
+
+CASSANDRA_PORTS := 8091 8092
+
+cassandra: build-tools ## run three nodes of Cassandra, and two doors to them on 127.0.0.1:8091 and 8092
+	$(call install_missing,java:openjdk-17-jre-headless mvn:maven setpriv:util-linux)
+	cargo build --release -p ladoga
+	cargo build -p ladoga-cassandra-nodes
+	@echo
+	@echo "Three nodes of Cassandra are started; this takes up to a minute, and the first time they are fetched."
+	@echo "Then try it from another terminal; Ctrl-C here stops everything, and removes it:"
+	@echo "  curl -i -X PUT --data-binary 'deep and cold' 'http://127.0.0.1:8091/v0/entity?id=lake'"
+	@echo "  curl -i 'http://127.0.0.1:8092/v0/entity?id=lake'                   through the other door"
+	@echo "  curl -i 'http://127.0.0.1:8092/v0/entity?id=lake&replicas=3/3'      all three copies have to answer"
+	@echo "  curl -s 'http://127.0.0.1:8091/metrics' | grep ladoga_cassandra     what the door says about Cassandra"
+	@echo
+	@dir=$$(mktemp -d); mkfifo $$dir/stay; doors=""; \
+	trap 'kill $$doors 2>/dev/null; exec 9>&-; wait; rm -rf $$dir; exit 0' INT TERM; \
+	$(TARGET_DIR)/debug/ladoga-cassandra-nodes 3 < $$dir/stay > $$dir/nodes & nodes=$$!; \
+	exec 9> $$dir/stay; \
+	until [ -s $$dir/nodes ]; do kill -0 $$nodes 2>/dev/null || { rm -rf $$dir; exit 1; }; sleep 1; done; \
+	echo "Cassandra listens on $$(cat $$dir/nodes)"; \
+	for port in $(CASSANDRA_PORTS); do \
+		( trap 'kill $$!; wait; exit 0' TERM; \
+		until { $(TARGET_DIR)/release/ladoga serve --engine cassandra --cassandra-nodes $$(cat $$dir/nodes) \
+			--cassandra-replicas 3 --listen 127.0.0.1:$$port $(ARGS) & wait $$!; }; do sleep 2; done ) & \
+		doors="$$doors $$!"; \
+	done; \
+	wait $$doors
 
 test: build-tools test-tools ## everything that must pass, the same as on the server
 	cargo xtask ci

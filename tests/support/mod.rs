@@ -6,6 +6,7 @@
 //! - `port`: ports that no other test on this machine gets
 //! - `wall_clock`: wall clocks of nodes, which a test sets
 //! - `node`: a `ladoga serve` that is started, stopped, killed and started again
+//! - `engine`: on which engine the nodes of a test crate run; real nodes of Cassandra
 //! - `command`: any other run of the binary
 //! - `connection`: HTTP/1.1 over a raw socket, down to single bytes
 //! - `response`: answers, parsed strictly, chunk by chunk
@@ -19,6 +20,7 @@
 mod browser;
 mod command;
 mod connection;
+mod engine;
 mod files;
 mod metrics;
 mod network;
@@ -35,6 +37,7 @@ mod wall_clock;
 pub(crate) use browser::{Browser, Page};
 pub(crate) use command::{Ladoga, Outcome, Running, ladoga_in};
 pub(crate) use connection::Connection;
+pub(crate) use engine::{cassandra, differs_on_cassandra, on_cassandra};
 pub(crate) use files::{Directory, files_below, find_bytes, flip_bit};
 pub(crate) use metrics::Metrics;
 pub(crate) use network::{Network, in_a_network_of_its_own, retransmissions};

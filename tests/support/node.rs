@@ -5,6 +5,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 
 use super::command::{ladoga_in, thread_names};
+use super::engine::on_own_engine;
 use super::{Connection, DEADLINE, Directory, Metrics, Port, assert_refusal, wait_for, wait_until};
 
 /// How a node is to be started.
@@ -19,7 +20,13 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
+    /// On the engine of this test crate.
     pub(crate) fn new() -> Launch {
+        on_own_engine(Launch::embedded())
+    }
+
+    /// With a store of its own.
+    pub(crate) fn embedded() -> Launch {
         Launch {
             host: Ipv4Addr::LOCALHOST,
             port: Port::claim(),
@@ -62,6 +69,12 @@ impl Launch {
         }
         self.flags.extend([name.to_owned(), value.to_owned()]);
         self
+    }
+
+    /// What a flag is set to.
+    pub(crate) fn flag_value(&self, name: &str) -> String {
+        let at = self.flags.iter().position(|flag| flag == name).expect("a flag that was set");
+        self.flags[at + 1].clone()
     }
 
     pub(crate) fn env(mut self, name: &str, value: &str) -> Launch {
@@ -170,7 +183,7 @@ impl Node {
 
     /// Starts it with other flags from now on.
     pub(crate) fn relaunch(&mut self, change: impl FnOnce(Launch) -> Launch) {
-        let launch = std::mem::replace(&mut self.launch, Launch::new());
+        let launch = std::mem::replace(&mut self.launch, Launch::embedded());
         self.launch = change(launch);
     }
 

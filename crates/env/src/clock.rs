@@ -14,6 +14,11 @@ pub trait Clock: Send + Sync {
     /// Milliseconds since 1970; may jump, also backwards.
     fn wall_ms(&self) -> u64;
 
+    /// The same in microseconds, as far as the clock can tell.
+    fn wall_us(&self) -> u64 {
+        self.wall_ms() * 1_000
+    }
+
     /// Nanoseconds since some fixed moment; never goes back.
     fn monotonic_ns(&self) -> u64;
 

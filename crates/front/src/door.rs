@@ -17,6 +17,8 @@ pub struct Door<K> {
     pub opening: Rc<Opening<K>>,
     /// On how many nodes a key can live.
     pub nodes: u32,
+    /// Whether the service is a node on its own: it has transactions, and nobody else to wait for.
+    pub is_alone: bool,
     /// Answers that are too large for memory, by number.
     pub streams: Gate,
     /// Values that are, by number.

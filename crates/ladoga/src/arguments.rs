@@ -6,6 +6,7 @@ use ladoga_model::Ttl;
 
 use crate::access_flags::AccessFlags;
 use crate::batch_arguments::{BatchArguments, ExportArguments, ImportArguments};
+use crate::cassandra_arguments::CassandraFlags;
 use crate::changes_arguments::ChangesArguments;
 use crate::install_arguments::{CompletionsArguments, ManArguments};
 pub(crate) use crate::node_arguments::NodeArguments;
@@ -37,7 +38,7 @@ Run `ladoga COMMAND --help` for the options of a command.";
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a node
-    Serve(ServeFlags),
+    Serve(Box<ServeFlags>),
     /// Print the value of a key
     #[command(after_help = GET_HELP)]
     Get(GetArguments),
@@ -96,6 +97,7 @@ Examples:
   ladoga serve --fsync everysec --threads 2
   ladoga serve --listen 0.0.0.0:8080 --insecure --cluster http://a:8080,http://b:8080,http://c:8080
   LADOGA_MEMORY=512MiB ladoga serve --config ladoga.toml
+  ladoga serve --engine cassandra --cassandra-nodes db1:9042,db2:9042 --fsync everysec
 
 Exit codes: 0 if a signal stopped the node and everything is on disk; 2 if a setting is wrong (nothing was opened); 1 on any
 other error.";
@@ -111,6 +113,7 @@ Rarely needed settings, as environment variables or in the file only:
   LADOGA_QUORUM_TIMEOUT_MS         time that a request waits for its replicas [default: 5000]
   LADOGA_CLOCK_AHEAD_MS_MAX        how far a version may be ahead of the time of a majority of the nodes [default: 60000]
   LADOGA_CHANGES_KEEP_MS           how long deletions are kept for those who follow changes [default: 86400000, a day]
+  LADOGA_CASSANDRA_PIECES_KEEP_MS  how long parts of replaced large values stay for their readers [default: 3600000, an hour]
   LADOGA_DISK_READS                how blocks are read: auto (io_uring if available, else threads) or pool (threads) [default: auto]
   LADOGA_LOG_FORMAT                how a line of the log looks: text or json [default: text]
   LADOGA_LOG                       log level: off, error, warn, info, debug or trace, or a list such as
@@ -151,6 +154,12 @@ pub(crate) struct ServeFlags {
     pub(crate) threads: Option<String>,
     #[command(flatten)]
     pub(crate) access: AccessFlags,
+    /// Where keys live: embedded (the data directory of this node) or cassandra (a cluster of Cassandra; this node has nothing
+    /// on its disk) [default: embedded]
+    #[arg(long, value_name = "ENGINE", help_heading = "Engine")]
+    pub(crate) engine: Option<String>,
+    #[command(flatten)]
+    pub(crate) cassandra: CassandraFlags,
     /// TOML file with settings [default: none]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

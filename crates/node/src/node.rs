@@ -5,18 +5,19 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use ladoga_env::{Clock, Env, Net};
-use ladoga_front::{Access, ClusterDoor, Core, Cursors, Door, Entrances, Link, Opening, RespDoor};
+use ladoga_front::{ClusterDoor, Entrances, Link, Opening};
 use ladoga_local::store::{CellGate, CellOrder, Store};
 use ladoga_local::{LoneVersions, OneNode, VersionClock};
 use ladoga_replica::{
     Bounds, Cluster, MembershipFile, OwnReplica, PeerSocket, Replicated, UPGRADE, serve, start,
 };
-use ladoga_runtime::{Gate, LoopContext, Metrics, Panicked, Supervisor};
-use ladoga_server::{Limits, Server, ServerConfig, StartError};
-use ladoga_service::{KeyValue, Later, Metric, StoreError};
+use ladoga_runtime::{LoopContext, Panicked, Supervisor};
+use ladoga_server::{Server, ServerConfig, StartError};
+use ladoga_service::{Later, Metric, StoreError};
 use tokio::sync::Notify;
 
 use crate::config::Config;
+use crate::loops::Loops;
 
 /// Why a node did not stop as it should.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,27 +38,9 @@ pub enum StopError {
     },
 }
 
-/// How long a client that sends is waited for before its rate is judged.
-const UPLOAD_WINDOW_MS: u64 = 2_000;
-/// The same for one that reads. The buffers of the sockets hide for longer what it does: what it took shows once a third of
-/// them is free.
-const STREAM_WINDOW_MS: u64 = 5_000;
-
 /// What the event loops of a node share.
 struct Shared<S> {
-    limits: Limits,
-    event_loops: usize,
-    clock: Arc<dyn Clock>,
-    metrics: Arc<Metrics>,
-    /// Answers that are too large for memory, by number.
-    streams: Gate,
-    /// Values that are, by number.
-    uploads: Gate,
-    /// Where scans of clients of Redis are.
-    cursors: Arc<Cursors>,
-    /// Whether they may delete everything at once.
-    resp_flush: bool,
-    access: Arc<Access>,
+    loops: Loops,
     /// Empty until the store is open.
     store: OnceLock<Arc<S>>,
     /// Says that it is there.
@@ -95,9 +78,9 @@ impl<S: Store> Node<S> {
                 Membership::Cluster(Arc::new(cluster.with_secret(peer_secret)))
             }
         };
-        let shared =
-            Arc::new(Shared::new(limits.clone(), event_loops, (resp_flush, access), Arc::clone(&clock)));
-        let metrics = Arc::clone(&shared.metrics);
+        let loops = Loops::new(limits.clone(), event_loops, (resp_flush, access), Arc::clone(&clock));
+        let metrics = Arc::clone(&loops.metrics);
+        let shared = Arc::new(Shared { loops, store: OnceLock::new(), opened: Notify::new() });
         let config =
             ServerConfig { listen, event_loops, limits, clock, metrics, supervisor: supervisor.clone() };
         let of_loops = Arc::clone(&shared);
@@ -179,36 +162,6 @@ impl<S: Store> Node<S> {
 }
 
 impl<S: Store> Shared<S> {
-    fn new(
-        limits: Limits,
-        event_loops: usize,
-        (resp_flush, access): (bool, Arc<Access>),
-        clock: Arc<dyn Clock>,
-    ) -> Shared<S> {
-        let gate = |max, window_ms, bound| Gate::new(max as u64, window_ms, bound, Arc::clone(&clock));
-        Shared {
-            streams: gate(
-                limits.streams_max,
-                STREAM_WINDOW_MS,
-                "the limit of ranges and large values being read is reached",
-            ),
-            uploads: gate(
-                limits.uploads_max,
-                UPLOAD_WINDOW_MS,
-                "the limit of large values being written is reached",
-            ),
-            cursors: Arc::default(),
-            resp_flush,
-            access,
-            metrics: Arc::new(Metrics::new(event_loops)),
-            store: OnceLock::new(),
-            opened: Notify::new(),
-            limits,
-            event_loops,
-            clock,
-        }
-    }
-
     /// The way in to a node on its own, for one event loop.
     fn door_of_one(
         self: &Arc<Self>,
@@ -223,7 +176,7 @@ impl<S: Store> Shared<S> {
             let local = Rc::new(store.attach(&supervisor));
             Some(OneNode::new(Arc::clone(store), local, Arc::clone(&versions)))
         });
-        self.entrances(index, self.door(context, Rc::new(opening), 1, None))
+        self.loops.entrances(index, self.loops.door(context, Rc::new(opening), (1, true), None))
     }
 
     /// The way in to a node of a cluster, for one event loop. One of the loops also starts what is needed once for all of them.
@@ -238,9 +191,9 @@ impl<S: Store> Shared<S> {
             let store = shared.store.get()?;
             let stores = (Arc::clone(store), store.attach(&own_context.supervisor));
             let bounds = Bounds {
-                streams: shared.streams.clone(),
-                uploads: shared.uploads.clone(),
-                greeting_timeout_ms: shared.limits.request_timeout_ms,
+                streams: shared.loops.streams.clone(),
+                uploads: shared.loops.uploads.clone(),
+                greeting_timeout_ms: shared.loops.limits.request_timeout_ms,
             };
             Some(Replicated::new(Rc::new(OwnReplica::new(&own_context, &of, stores, bounds))))
         }));
@@ -249,45 +202,19 @@ impl<S: Store> Shared<S> {
             context.supervisor.spawn_local("open", async move { shared.when_open(&opening).await });
         }
         let door = OwnCluster { cluster: Arc::clone(cluster), opening: Rc::clone(&opening) };
-        self.entrances(index, self.door(context, opening, cluster.node_count(), Some(Rc::new(door))))
+        self.loops.entrances(
+            index,
+            self.loops.door(context, opening, (cluster.node_count(), false), Some(Rc::new(door))),
+        )
     }
 
     async fn when_open(&self, opening: &Opening<Replicated<S>>) {
         loop {
             let opened = self.opened.notified();
             if let Some(service) = opening.get() {
-                return start(service.replica(), Arc::clone(&self.metrics));
+                return start(service.replica(), Arc::clone(&self.loops.metrics));
             }
             opened.await;
-        }
-    }
-
-    /// All ways in that there are, for the event loop of this number.
-    fn entrances<K: KeyValue>(&self, index: usize, door: Door<K>) -> Entrances<K> {
-        let door = Rc::new(door);
-        let resp = RespDoor::new(Rc::clone(&door), Arc::clone(&self.cursors), index, self.resp_flush);
-        Entrances::new(door, resp)
-    }
-
-    fn door<K: KeyValue>(
-        &self,
-        context: &Rc<LoopContext>,
-        opening: Rc<Opening<K>>,
-        nodes: u32,
-        cluster: Option<Rc<dyn ClusterDoor>>,
-    ) -> Door<K> {
-        let body_bytes_max = self.limits.body_bytes_max / self.event_loops as u64;
-        let bound = "the limit of bytes of values being received is reached";
-        let bodies = Gate::new(body_bytes_max, UPLOAD_WINDOW_MS, bound, Arc::clone(&self.clock));
-        Door {
-            core: Rc::new(Core::new(Rc::clone(context), self.limits.clone(), bodies)),
-            opening,
-            nodes,
-            streams: self.streams.clone(),
-            uploads: self.uploads.clone(),
-            metrics: Arc::clone(&self.metrics),
-            cluster,
-            access: Arc::clone(&self.access),
         }
     }
 }

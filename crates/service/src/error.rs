@@ -132,6 +132,9 @@ pub enum Error {
     /// There is no feed of changes.
     #[error("the store of this node has no feed of changes")]
     NoChanges,
+    /// The engine cannot do this, or not as it is set.
+    #[error("{0}")]
+    Unsupported(&'static str),
     /// The store is not open yet.
     #[error("the node is opening its data directory")]
     Opening,

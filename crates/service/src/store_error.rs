@@ -27,6 +27,12 @@ pub enum StoreError {
         /// The file, the offset, and what was expected and found.
         reason: String,
     },
+    /// An engine behind the network does not serve: not now.
+    #[error("{reason}")]
+    Unreachable {
+        /// What it answers, or why it does not.
+        reason: Box<str>,
+    },
     /// Cells that are to be written all or none do not fit into one record of the log.
     #[error(
         "the operations take up to {bytes} bytes of the log, and at most {bytes_max} can be written all or nothing with the memory \

@@ -18,10 +18,11 @@ impl RealClock {
 
 impl Clock for RealClock {
     fn wall_ms(&self) -> u64 {
-        #[expect(clippy::disallowed_methods, reason = "this is the seam")]
-        let now = SystemTime::now();
-        // A clock before 1970 reads as 0: wrong, as the machine's clock is.
-        now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+        since_1970().as_millis() as u64
+    }
+
+    fn wall_us(&self) -> u64 {
+        since_1970().as_micros() as u64
     }
 
     fn monotonic_ns(&self) -> u64 {
@@ -41,6 +42,13 @@ impl Clock for RealClock {
             Priority::Lowest => _ = super::syscall::run_thread_when_idle(),
         }
     }
+}
+
+fn since_1970() -> Duration {
+    #[expect(clippy::disallowed_methods, reason = "this is the seam")]
+    let now = SystemTime::now();
+    // A clock before 1970 reads as 0: wrong, as the machine's clock is.
+    now.duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 fn now() -> Instant {

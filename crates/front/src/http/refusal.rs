@@ -254,7 +254,7 @@ impl From<Error> for Refusal {
             Error::Store(error) => Refusal::from(error),
             Error::NoToken { .. } | Error::NotTogether => Refusal::bad_request(error),
             Error::ChangesGone { ref oldest, .. } => Refusal::gone(&error, oldest.clone()),
-            Error::NoChanges => Refusal::not_implemented(error),
+            Error::NoChanges | Error::Unsupported(_) => Refusal::not_implemented(error),
             Error::Contended(what) => Refusal::over_capacity(what),
             Error::PreconditionFailed { current } => Refusal::precondition_failed(error, current),
             Error::NotFound { current } => Refusal::not_found(current),
@@ -282,6 +282,7 @@ impl From<StoreError> for Refusal {
             StoreError::OverCapacity { bound } => Refusal::over_capacity(bound),
             StoreError::NoRoom { reason } => Refusal::no_room(reason),
             StoreError::Failed { reason } => Refusal::unavailable(reason),
+            StoreError::Unreachable { reason } => Refusal::unavailable(reason),
             StoreError::Unreadable { reason } => Refusal::unreadable(reason),
             StoreError::TooLargeTogether { .. } => Refusal::batch_too_large(error),
             StoreError::Fenced(_) => {

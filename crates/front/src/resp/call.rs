@@ -220,7 +220,7 @@ impl<K: KeyValue> StoreCall<K> {
     ) -> Result<T, Error> {
         let mut pauses = self.pauses();
         let mut written = write().await;
-        while self.door.door.nodes == 1 && written.as_ref().is_err_and(is_full) && pauses.wait().await {
+        while self.door.door.is_alone && written.as_ref().is_err_and(is_full) && pauses.wait().await {
             written = write().await;
         }
         written

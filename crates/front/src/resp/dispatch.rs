@@ -49,7 +49,7 @@ fn unknown(request: &Request) -> Reply {
 }
 
 /// With which others a request may be served side by side.
-pub(super) fn wave(command: &Command, request: &Request, nodes: u32) -> Wave {
+pub(super) fn wave(command: &Command, request: &Request, is_alone: bool) -> Wave {
     match command.verb {
         _ if request.memory_bytes() > WAVE_BYTES_MAX => Wave::Alone,
         Verb::MGet if request.len() > 1 + READS_MAX => Wave::Alone,
@@ -70,8 +70,8 @@ pub(super) fn wave(command: &Command, request: &Request, nodes: u32) -> Wave {
         | Verb::Memory => Wave::Reads,
         Verb::Set if sets_without_looking(request) => Wave::Writes,
         Verb::SetEx | Verb::PSetEx => Wave::Writes,
-        Verb::MSet if nodes > 1 => Wave::Writes,
-        _ if nodes == 1 && is_decided_when_written(command.verb, request) => Wave::Updates,
+        Verb::MSet if !is_alone => Wave::Writes,
+        _ if is_alone && is_decided_when_written(command.verb, request) => Wave::Updates,
         Verb::Ping | Verb::Echo | Verb::Time | Verb::Select => Wave::Any,
         _ => Wave::Alone,
     }

@@ -86,7 +86,8 @@ fn told(error: &Error) -> Reply {
         Error::Store(StoreError::NoRoom { .. } | StoreError::Failed { .. }) => "MISCONF",
         Error::Opening => "LOADING",
         Error::Contended(_) | Error::Store(StoreError::Fenced(_)) => "TRYAGAIN",
-        Error::TooFewReplicas(_)
+        Error::Store(StoreError::Unreachable { .. })
+        | Error::TooFewReplicas(_)
         | Error::RangeIncomplete { .. }
         | Error::Overtaken
         | Error::TimeUnknown { .. }

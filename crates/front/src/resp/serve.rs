@@ -176,7 +176,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         request: Request,
         measured: Measured,
     ) -> Result<(), Parting> {
-        let wave = dispatch::wave(command, &request, self.door.door.nodes);
+        let wave = dispatch::wave(command, &request, self.door.door.is_alone);
         let reads = dispatch::reads(command, &request);
         while !self.in_flight.admits(wave, reads) {
             self.answer_first().await?;

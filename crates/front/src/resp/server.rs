@@ -128,9 +128,10 @@ pub(super) fn info<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Serve
     let (door, nodes) = (&call.door.door, call.door.door.nodes);
     let connections: u64 = door.metrics.loops.iter().map(|metrics| metrics.connections()).sum();
     let commands: u64 = door.metrics.loops.iter().map(|metrics| metrics.commands()).sum();
-    let transactions = match nodes {
-        1 => "MULTI, MSET, MSETNX, RENAME, COPY and DEL: all or nothing, isolated",
-        _ => "MULTI: in order, not isolated; MSET, MSETNX, RENAME, COPY and DEL: each key by itself",
+    let transactions = if door.is_alone {
+        "MULTI, MSET, MSETNX, RENAME, COPY and DEL: all or nothing, isolated"
+    } else {
+        "MULTI: in order, not isolated; MSET, MSETNX, RENAME, COPY and DEL: each key by itself"
     };
     let sections = [
         (

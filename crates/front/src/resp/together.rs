@@ -37,7 +37,7 @@ impl<K: KeyValue> StoreCall<K> {
 
     /// Whether several keys can be written in one step, and this is no part of such a step.
     pub(super) fn may_transact(&self) -> bool {
-        self.door.door.nodes == 1 && self.overlay.is_none()
+        self.door.door.is_alone && self.overlay.is_none()
     }
 
     /// A transaction holds so many bytes of replies.

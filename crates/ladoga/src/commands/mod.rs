@@ -4,8 +4,11 @@ mod batch;
 mod changes;
 mod check;
 mod cluster;
+#[cfg(feature = "cassandra")]
+mod door;
 mod entity;
 mod install;
+mod life;
 mod lines;
 mod notify;
 mod profile;

@@ -1,10 +1,6 @@
 use std::fmt::Display;
-use std::future::{Future, poll_fn};
 use std::io::{Write, stdout};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
-use std::thread;
 
 use ladoga_env::Env;
 use ladoga_env::real::RealDisk;
@@ -15,14 +11,13 @@ use ladoga_storage::{MEMORY_BYTES_MIN, Options, count_tables};
 use rustix::process::{getppid, set_parent_process_death_signal};
 use sd_notify::NotifyState;
 use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::oneshot;
 
+use super::life::{Signals, failed, on_a_thread, watched};
 use super::{Failure, complain, notify};
 use crate::arguments::ServeFlags;
 use crate::client::Url;
 use crate::logging::{self, LIFE};
-use crate::settings::{DiskReads, Settings, format_size, raise_descriptor_limit};
+use crate::settings::{DiskReads, Engine, Settings, format_size, raise_descriptor_limit};
 use crate::tokens;
 
 /// Descriptors that connections leave to new tables, large values and the log, beside one for each table that there is.
@@ -44,17 +39,25 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
         tracing::warn!("{objection}");
     }
     let env = environment(settings.disk_reads)?;
-    check_nodes(&env, &settings)?;
+    if matches!(settings.engine, Engine::Embedded) {
+        check_nodes(&env, &settings)?;
+    }
     let (access, peer_secret) = tokens::open(&settings.access, &own_hosts(&settings))?;
     if settings.access.is_in_the_clear {
         tracing::warn!(
             "tokens and values travel over the network as they are: let only a network in that you trust, or a proxy with TLS"
         );
     }
+    #[cfg(feature = "cassandra")]
+    if let Engine::Cassandra(cassandra) = &settings.engine {
+        let config = Config { access: Arc::new(access), ..config(&settings, 0) };
+        return super::door::serve(&env, &settings, config, cassandra);
+    }
+    let tables = count_tables(&*env.disk, &settings.data) as u64;
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let mut signals = runtime.block_on(async { Signals::listen() })?;
     let node = Node::start(
-        Config { access: Arc::new(access), peer_secret, ..config(&env, &settings) },
+        Config { access: Arc::new(access), peer_secret, ..config(&settings, tables) },
         Arc::clone(&env.clock),
         Arc::clone(&env.net),
     )
@@ -84,8 +87,9 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
 
 /// Prints with what the node would run. That the settings are right was checked before.
 fn check_config(settings: &Settings) -> Result<(), Failure> {
-    let env = environment(settings.disk_reads)?;
-    check_nodes(&env, settings)?;
+    if matches!(settings.engine, Engine::Embedded) {
+        check_nodes(&environment(settings.disk_reads)?, settings)?;
+    }
     tokens::check(&settings.access)?;
     if let Some(objection) = &settings.objection {
         complain(format_args!("{objection}"));
@@ -96,18 +100,6 @@ fn check_config(settings: &Settings) -> Result<(), Failure> {
     let what = describe(settings, &addresses);
     writeln!(stdout(), "the settings are right: {what}")?;
     Ok(())
-}
-
-/// Waits for `future`, and tells systemd meanwhile that this process still runs.
-async fn watched<T>(future: impl Future<Output = T>) -> T {
-    let Some(period) = notify::watchdog_period() else { return future.await };
-    let mut future = pin!(future);
-    loop {
-        match tokio::time::timeout(period, future.as_mut()).await {
-            Ok(done) => return done,
-            Err(_) => notify::tell(NotifyState::Watchdog),
-        }
-    }
 }
 
 /// Makes the system end this process when the one that started it ends.
@@ -150,9 +142,9 @@ fn own_hosts(settings: &Settings) -> Vec<String> {
     settings.membership.as_ref().and_then(own).into_iter().collect()
 }
 
-fn config(env: &Env, settings: &Settings) -> Config {
+/// What the ways in are started with, if the store has so many tables.
+fn config(settings: &Settings, tables: u64) -> Config {
     let descriptors = raise_descriptor_limit();
-    let tables = count_tables(&*env.disk, &settings.data) as u64;
     if let Some(objection) = objection_to_descriptors(descriptors, tables) {
         tracing::warn!("{objection}");
     }
@@ -240,9 +232,9 @@ fn announce(settings: &Settings, node: &Node<Embedded>, disk_reads: &str, open_m
 
 fn describe(settings: &Settings, addresses: &[String]) -> String {
     format!(
-        "listening on {}, data in {}, fsync {}, memory {}, {} event loop{}",
+        "listening on {}, {}, fsync {}, memory {}, {} event loop{}",
         addresses.join(" and "),
-        settings.data.display(),
+        keys_in(settings),
         settings.durability.word(),
         format_size(settings.memory_bytes),
         settings.threads,
@@ -250,62 +242,16 @@ fn describe(settings: &Settings, addresses: &[String]) -> String {
     )
 }
 
-/// Runs a blocking call on a thread, so that signals are still handled.
-fn on_a_thread<T: Send + 'static>(
-    name: &str,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<oneshot::Receiver<T>, Failure> {
-    let (done, when_done) = oneshot::channel();
-    // If nothing waits any more, the process is about to end.
-    let work = move || drop(done.send(work()));
-    thread::Builder::new().name(name.to_owned()).spawn(work)?;
-    Ok(when_done)
+fn keys_in(settings: &Settings) -> String {
+    match &settings.engine {
+        Engine::Embedded => format!("data in {}", settings.data.display()),
+        #[cfg(feature = "cassandra")]
+        Engine::Cassandra(cassandra) => format!("keys in Cassandra at {}", cassandra.nodes.join(",")),
+    }
 }
 
 fn cannot_open(settings: &Settings, error: &dyn Display) -> Failure {
     Failure::Failed(format!("cannot open the data directory {}: {error}", settings.data.display()))
-}
-
-fn failed(error: impl Display) -> Failure {
-    Failure::Failed(error.to_string())
-}
-
-/// The signals that end a node.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn listen() -> std::io::Result<Signals> {
-        Ok(Signals {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    /// Waits for one; answers its name.
-    async fn next(&mut self) -> &'static str {
-        poll_fn(|context| {
-            if self.terminate.poll_recv(context).is_ready() {
-                Poll::Ready("SIGTERM")
-            } else {
-                self.interrupt.poll_recv(context).map(|_| "SIGINT")
-            }
-        })
-        .await
-    }
-
-    /// The result of `future`, or the name of the signal that came first.
-    async fn unless_one_comes<T>(&mut self, future: impl Future<Output = T>) -> Result<T, &'static str> {
-        let mut future = pin!(future);
-        let mut signal = pin!(self.next());
-        poll_fn(|context| match future.as_mut().poll(context) {
-            Poll::Ready(done) => Poll::Ready(Ok(done)),
-            Poll::Pending => signal.as_mut().poll(context).map(Err),
-        })
-        .await
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
-//! The settings of a node: found by `sources`, parsed by `parse`, `cluster` and `access`, with defaults that depend on the `machine`.
+//! The settings of a node: found by `sources`, parsed by `parse`, `cluster`, `access` and `cassandra`, with defaults that depend on the
+//! `machine`.
 
 mod access;
+mod cassandra;
 mod cluster;
 mod machine;
 mod parse;
@@ -18,6 +20,7 @@ use tracing_subscriber::filter::Targets;
 use crate::arguments::ServeFlags;
 use crate::logging::LogFormat;
 pub(crate) use access::AccessSettings;
+pub(crate) use cassandra::Engine;
 use machine::Memory;
 pub(crate) use machine::raise_descriptor_limit;
 pub(crate) use parse::{DiskReads, alloc_interval, format_size};
@@ -57,6 +60,7 @@ pub(crate) struct Settings {
     pub(crate) access: AccessSettings,
     pub(crate) log: Option<Targets>,
     pub(crate) log_format: LogFormat,
+    pub(crate) engine: Engine,
 }
 
 impl Settings {
@@ -88,6 +92,7 @@ impl Settings {
         let access = AccessSettings::read(sources, listening, membership.is_some())?;
         let log = sources.get("log", parse::log)?;
         let log_format = sources.get("log_format", parse::log_format)?.unwrap_or(LogFormat::Text);
+        let engine = cassandra::engine(sources, (durability, peer_limits.quorum_timeout_ms, threads))?;
         sources.check_overridden(check_form)?;
         Ok(Settings {
             listen,
@@ -106,6 +111,7 @@ impl Settings {
             access,
             log,
             log_format,
+            engine,
         })
     }
 }
@@ -123,6 +129,7 @@ fn check_form(name: &str, text: &str) -> Result<(), String> {
         "fsync" => parse::durability(text).map(drop),
         "memory" => parse::memory(text).map(drop),
         "threads" => parse::threads(text).map(drop),
+        name if name.starts_with("cassandra_") || name == "engine" => cassandra::check_form(name, text),
         "disk_reads" => parse::disk_reads(text).map(drop),
         "log" => parse::log(text).map(drop),
         "log_format" => parse::log_format(text).map(drop),
@@ -222,6 +229,7 @@ mod tests {
             ("log_format", "json", "xml"),
             ("log", "warn", "zzz"),
             ("peer_timeout_ms", "5", "soon"),
+            ("engine", "embedded", "rocksdb"),
         ] {
             let cluster = [
                 ("LADOGA_CLUSTER", "http://a:1,http://b:1"),

@@ -8,7 +8,7 @@ use super::SettingError;
 use crate::arguments::ServeFlags;
 
 /// Settings that have a flag, a variable and a key.
-const WITH_FLAG: [&str; 15] = [
+const WITH_FLAG: [&str; 24] = [
     "listen",
     "resp",
     "resp_flush",
@@ -24,9 +24,18 @@ const WITH_FLAG: [&str; 15] = [
     "allow_host",
     "audit",
     "audit_writes",
+    "engine",
+    "cassandra_nodes",
+    "cassandra_user",
+    "cassandra_password_file",
+    "cassandra_datacenter",
+    "cassandra_keyspace",
+    "cassandra_replicas",
+    "cassandra_writes",
+    "cassandra_tls_ca",
 ];
 /// Settings that have a variable and a key.
-const WITHOUT_FLAG: [&str; 12] = [
+const WITHOUT_FLAG: [&str; 13] = [
     "request_timeout_ms",
     "answer_timeout_ms",
     "idle_timeout_ms",
@@ -36,6 +45,7 @@ const WITHOUT_FLAG: [&str; 12] = [
     "quorum_timeout_ms",
     "clock_ahead_ms_max",
     "changes_keep_ms",
+    "cassandra_pieces_keep_ms",
     "disk_reads",
     "log",
     "log_format",
@@ -158,6 +168,15 @@ fn flag(flags: &ServeFlags, name: &str) -> Option<String> {
         "allow_host" => flags.access.allow_host.clone(),
         "audit" => path(flags.access.audit.as_ref()),
         "audit_writes" => flags.access.audit_writes.then(|| "true".to_owned()),
+        "engine" => flags.engine.clone(),
+        "cassandra_nodes" => flags.cassandra.nodes.clone(),
+        "cassandra_user" => flags.cassandra.user.clone(),
+        "cassandra_password_file" => path(flags.cassandra.password_file.as_ref()),
+        "cassandra_datacenter" => flags.cassandra.datacenter.clone(),
+        "cassandra_keyspace" => flags.cassandra.keyspace.clone(),
+        "cassandra_replicas" => flags.cassandra.replicas.clone(),
+        "cassandra_writes" => flags.cassandra.writes.clone(),
+        "cassandra_tls_ca" => path(flags.cassandra.tls_ca.as_ref()),
         _ => None,
     }
 }

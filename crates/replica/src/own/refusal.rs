@@ -8,9 +8,11 @@ pub(crate) fn refusal(error: &StoreError) -> Refusal {
         StoreError::NoRoom { .. } => Refusal::NoRoom,
         // Which cells were kept out is looked at before: see `Arrival`.
         // No peer asks for several keys together.
-        StoreError::Failed { .. } | StoreError::Fenced(_) | StoreError::TooLargeTogether { .. } => {
-            Refusal::StoreFailed
-        }
+        // No store of a node is behind a network.
+        StoreError::Failed { .. }
+        | StoreError::Unreachable { .. }
+        | StoreError::Fenced(_)
+        | StoreError::TooLargeTogether { .. } => Refusal::StoreFailed,
         StoreError::Unreadable { .. } => Refusal::Unreadable,
     }
 }

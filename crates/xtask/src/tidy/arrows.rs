@@ -12,7 +12,7 @@ struct CrateRule {
 }
 
 /// From the bottom of the architecture upwards: a crate names only crates above it.
-const CRATES: [CrateRule; 20] = [
+const CRATES: [CrateRule; 22] = [
     CrateRule { folder: "model", package: "ladoga-model", may_use: &[] },
     CrateRule { folder: "access", package: "ladoga-access", may_use: &["model"] },
     CrateRule { folder: "env", package: "ladoga-env", may_use: &["model"] },
@@ -35,6 +35,7 @@ const CRATES: [CrateRule; 20] = [
         package: "ladoga-replica",
         may_use: &["model", "access", "env", "cluster", "service", "runtime", "local", "http1"],
     },
+    CrateRule { folder: "cassandra", package: "ladoga-cassandra", may_use: &["model", "service"] },
     CrateRule { folder: "profiler", package: "ladoga-profiler", may_use: &[] },
     CrateRule { folder: "server", package: "ladoga-server", may_use: &["env", "runtime"] },
     CrateRule {
@@ -47,8 +48,19 @@ const CRATES: [CrateRule; 20] = [
         folder: "node",
         package: "ladoga-node",
         may_use: &[
-            "model", "access", "env", "storage", "cluster", "service", "runtime", "local", "replica",
-            "server", "front", "http1",
+            "model",
+            "access",
+            "env",
+            "storage",
+            "cluster",
+            "service",
+            "runtime",
+            "local",
+            "replica",
+            "cassandra",
+            "server",
+            "front",
+            "http1",
         ],
     },
     CrateRule { folder: "lab", package: "ladoga-lab", may_use: &["http1", "profiler"] },
@@ -64,11 +76,13 @@ const CRATES: [CrateRule; 20] = [
         package: "ladoga-sim",
         may_use: &["replica", "local", "service", "runtime", "storage", "cluster", "env", "model", "history"],
     },
+    // Development only: tests of the binary use it.
+    CrateRule { folder: "cassandra-nodes", package: "ladoga-cassandra-nodes", may_use: &[] },
     CrateRule { folder: "xtask", package: "xtask", may_use: &[] },
 ];
 
-/// Tests of any crate may use the simulated disk and clock, and have a history checked.
-const ALSO_IN_TESTS: [&str; 2] = ["env", "history"];
+/// Tests of any crate may use the simulated disk and clock, have a history checked, and start Cassandra.
+const ALSO_IN_TESTS: [&str; 3] = ["env", "history", "cassandra-nodes"];
 
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
     let aliases: Vec<Dependency> = files

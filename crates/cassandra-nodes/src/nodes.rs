@@ -1,0 +1,62 @@
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use crate::jars::Installed;
+use crate::network::Network;
+use crate::node::Node;
+use crate::yaml::{CommitLogSync, Login, yaml};
+
+/// Several nodes that are one cluster. They end, and their data is removed, when this is dropped.
+pub struct Nodes {
+    nodes: Vec<Node>,
+    directory: PathBuf,
+    _network: Network,
+}
+
+impl Nodes {
+    /// Starts them and waits until each takes connections. All of them are seeds: so they need not wait for each other.
+    pub fn start(installed: &Installed, count: usize, settings: (CommitLogSync, Login)) -> io::Result<Nodes> {
+        let (network, directory) = (Network::claim(), installed.new_directory());
+        let seeds: Vec<_> = (0..count).map(|node| network.host(node)).collect();
+        let mut nodes = Vec::new();
+        for (index, &host) in seeds.iter().enumerate() {
+            let own = directory.join(format!("{}", index + 1));
+            let yaml = yaml(host, &seeds, &own, settings);
+            nodes.push(Node::new(installed, host, own, &yaml)?);
+        }
+        let mut nodes = Nodes { nodes, directory, _network: network };
+        for node in &mut nodes.nodes {
+            node.spawn()?;
+        }
+        nodes.nodes.iter_mut().for_each(Node::wait_until_it_answers);
+        Ok(nodes)
+    }
+
+    /// One of them.
+    pub fn node(&mut self, index: usize) -> &mut Node {
+        &mut self.nodes[index]
+    }
+
+    /// Where clients connect: `HOST:PORT,…`.
+    pub fn addresses(&self) -> String {
+        self.nodes.iter().map(|node| node.address().to_string()).collect::<Vec<_>>().join(",")
+    }
+
+    /// Kills all of them and starts them again.
+    pub fn crash(&mut self) -> io::Result<()> {
+        self.nodes.iter_mut().for_each(Node::kill);
+        for node in &mut self.nodes {
+            node.spawn()?;
+        }
+        self.nodes.iter_mut().for_each(Node::wait_until_it_answers);
+        Ok(())
+    }
+}
+
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        self.nodes.clear();
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}

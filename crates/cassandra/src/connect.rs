@@ -1,0 +1,180 @@
+//! From settings to a session: the driver's connections, and where keys live.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use scylla::client::execution_profile::ExecutionProfile;
+use scylla::client::session::{Session, TlsContext};
+use scylla::client::session_builder::SessionBuilder;
+use scylla::errors::{
+    ConnectionError, ConnectionPoolError, ConnectionSetupRequestErrorKind, DbError, MetadataError,
+    NewSessionError,
+};
+use scylla::policies::load_balancing::DefaultPolicy;
+use scylla::policies::speculative_execution::SimpleSpeculativeExecutionPolicy;
+
+use crate::settings::Settings;
+use crate::start_error::StartError;
+
+/// A node that has not answered a request for so long that may be made twice is left alone, and another one is asked.
+const SPECULATION: SimpleSpeculativeExecutionPolicy =
+    SimpleSpeculativeExecutionPolicy { max_retry_count: 1, retry_interval: Duration::from_millis(500) };
+/// A connection that is silent for so long is asked whether it is alive. It is given up if it does not answer in the time of a request:
+/// a node that is merely slow must not lose its connections as well.
+const KEEPALIVE: Duration = Duration::from_secs(2);
+/// How many copies a key has if nothing is said.
+const REPLICAS_DEFAULT: usize = 3;
+
+/// Opens the connections.
+pub(crate) async fn connect(settings: &Settings) -> Result<Session, StartError> {
+    let mut policy = DefaultPolicy::builder().token_aware(true);
+    if let Some(datacenter) = &settings.datacenter {
+        policy = policy.prefer_datacenter(datacenter.clone());
+    }
+    let profile = ExecutionProfile::builder()
+        .request_timeout(Some(Duration::from_millis(settings.timeout_ms)))
+        .speculative_execution_policy(Some(Arc::new(SPECULATION)))
+        .load_balancing_policy(policy.build())
+        .build();
+    let tls = settings.tls_ca.as_deref().map(tls_context).transpose()?;
+    let mut builder = SessionBuilder::new()
+        .known_nodes(&settings.nodes)
+        .default_execution_profile_handle(profile.into_handle())
+        .connection_timeout(Duration::from_millis(settings.timeout_ms))
+        .keepalive_interval(KEEPALIVE)
+        .keepalive_timeout(Duration::from_millis(settings.timeout_ms))
+        .fetch_schema_metadata(true)
+        .tls_context(tls);
+    if let Some((name, password)) = &settings.user {
+        builder = builder.user(name, password);
+    }
+    builder.build().await.map_err(|error| not_connected(settings, &error))
+}
+
+fn tls_context(pem: &[u8]) -> Result<TlsContext, StartError> {
+    let wrong = |reason: String| StartError::Certificates { reason };
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
+        roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(wrong("there is none in it".to_owned()));
+    }
+    // The provider is named: the driver's features bring a second one along.
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| wrong(error.to_string()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsContext::from(Arc::new(config)))
+}
+
+fn not_connected(settings: &Settings, error: &NewSessionError) -> StartError {
+    if let NewSessionError::MetadataError(MetadataError::ConnectionPoolError(ConnectionPoolError::Broken {
+        last_connection_error: ConnectionError::ConnectionSetupRequestError(setup),
+        ..
+    })) = error
+    {
+        let user = settings.user.as_ref().map_or("nobody".to_owned(), |(name, _)| format!("'{name}'"));
+        match setup.get_error() {
+            ConnectionSetupRequestErrorKind::DbError(DbError::AuthenticationError, reason) => {
+                return StartError::NotLetIn { user, reason: reason.clone() };
+            }
+            ConnectionSetupRequestErrorKind::MissingAuthentication => {
+                return StartError::NotLetIn { user, reason: "it asks for a name and a password".to_owned() };
+            }
+            _ => {}
+        }
+    }
+    StartError::NoContact { nodes: settings.nodes.join(","), reason: error.to_string() }
+}
+
+/// Where keys live.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// What the names of the keyspaces begin with.
+    pub(crate) keyspace: String,
+    pub(crate) datacenter: String,
+    /// How many copies a key has at most, and if nothing is said.
+    pub(crate) replicas_max: u32,
+}
+
+/// Finds it out: of several datacenters, one has to be named.
+pub(crate) fn place(session: &Session, settings: &Settings) -> Result<Place, StartError> {
+    let mut nodes_in: BTreeMap<String, usize> = BTreeMap::new();
+    for node in session.get_cluster_state().get_nodes_info() {
+        *nodes_in.entry(node.datacenter.clone().unwrap_or_default()).or_default() += 1;
+    }
+    let (datacenter, replicas_max) = choose(&nodes_in, settings.datacenter.as_deref(), settings.replicas)?;
+    Ok(Place { keyspace: settings.keyspace.clone(), datacenter, replicas_max })
+}
+
+/// The datacenter, and how many copies a key has.
+fn choose(
+    nodes_in: &BTreeMap<String, usize>,
+    datacenter: Option<&str>,
+    replicas: Option<u32>,
+) -> Result<(String, u32), StartError> {
+    let named = match (datacenter, nodes_in.len()) {
+        (Some(datacenter), _) => nodes_in.get_key_value(datacenter),
+        (None, 1) => nodes_in.first_key_value(),
+        (None, _) => None,
+    };
+    let Some((datacenter, &nodes)) = named else {
+        let known: Vec<&str> = nodes_in.keys().map(String::as_str).collect();
+        let found = datacenter.map_or("not given".to_owned(), |datacenter| format!("'{datacenter}'"));
+        return Err(StartError::Datacenter { found, known: known.join(", ") });
+    };
+    let replicas_max = replicas.unwrap_or(nodes.min(REPLICAS_DEFAULT) as u32);
+    if replicas_max as usize > nodes {
+        let datacenter = datacenter.clone();
+        return Err(StartError::TooFewNodes { replicas: replicas_max, datacenter, nodes });
+    }
+    Ok((datacenter.clone(), replicas_max))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(
+        nodes_in: &[(&str, usize)],
+        datacenter: Option<&str>,
+        replicas: Option<u32>,
+    ) -> Result<(String, u32), String> {
+        let nodes_in = nodes_in.iter().map(|(name, nodes)| ((*name).to_owned(), *nodes)).collect();
+        choose(&nodes_in, datacenter, replicas).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn one_datacenter_needs_no_name_and_more_do() {
+        assert_eq!(chosen(&[("a", 1)], None, None), Ok(("a".to_owned(), 1)));
+        assert_eq!(chosen(&[("a", 9)], None, None), Ok(("a".to_owned(), 3)));
+        assert_eq!(chosen(&[("a", 9), ("b", 2)], Some("b"), None), Ok(("b".to_owned(), 2)));
+        let error = chosen(&[("a", 9), ("b", 2)], None, None).expect_err("which one?");
+        assert_eq!(error, "--cassandra-datacenter is not given, expected one of a, b");
+        let error = chosen(&[("a", 9)], Some("c"), None).expect_err("no such one");
+        assert_eq!(error, "--cassandra-datacenter is 'c', expected one of a");
+    }
+
+    #[test]
+    fn there_are_as_many_nodes_as_copies() {
+        assert_eq!(chosen(&[("a", 5)], None, Some(5)), Ok(("a".to_owned(), 5)));
+        let error = chosen(&[("a", 2)], None, Some(3)).expect_err("too few");
+        assert!(error.starts_with("--cassandra-replicas is 3, but datacenter a has 2 nodes"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_certificate_is_told() {
+        for pem in [&b""[..], b"nonsense", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]
+        {
+            assert!(matches!(tls_context(pem), Err(StartError::Certificates { .. })));
+        }
+    }
+}

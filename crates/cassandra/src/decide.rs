@@ -1,0 +1,203 @@
+//! Writes that Cassandra decides about: each is a lightweight transaction on the row of its key.
+//!
+//! What a write comes to is decided here, by the row that was read; Cassandra writes it only if that row is still the same, which the
+//! column `etag` tells. Else the new row is read and decided about.
+
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use ladoga_model::{Cell, Stamp, Value, Version};
+use ladoga_service::{Error, Precondition, Sum, may_expire, may_write, sum};
+use scylla::response::query_result::QueryResult;
+use scylla::serialize::row::SerializeRow;
+use scylla::statement::Consistency;
+use scylla::statement::prepared::PreparedStatement;
+use scylla::value::{CqlValue, Row as AnyRow};
+
+use crate::failure::unreachable;
+use crate::keyspace::UploadName;
+use crate::lifetime::{lifetime, seconds_left};
+use crate::read::{Part, Row, inline};
+use crate::shared::{At, rows};
+use crate::write::Written;
+
+/// So often is a row read and decided about again because others were faster.
+const ATTEMPTS_MAX: usize = 32;
+
+/// What becomes of a row.
+enum Change {
+    /// This value, which expires then; 0 if it never does.
+    Put(Written, u64),
+    Delete,
+}
+
+/// Over what a row may be written.
+enum Over {
+    Anything,
+    /// Over the row with this column `etag`; over none, if it has none.
+    Only(Option<Bytes>),
+}
+
+/// A cell as decisions see it: its value is what would be written again.
+type Before = Cell<Bytes, (UploadName, u64)>;
+
+impl At {
+    /// Stores a value if the precondition is met.
+    pub(crate) async fn put_decided(
+        &self,
+        key: &[u8],
+        value: Written,
+        expires_at_ms: u64,
+        precondition: &Precondition,
+    ) -> Result<Version, Error> {
+        if precondition.is_none() {
+            let stamp = Stamp { expires_at_ms, ..Stamp::new(self.shared.clock.next()) };
+            self.write_row(key, &value, stamp, Over::Anything).await?;
+            return Ok(stamp.version);
+        }
+        let put = |before: Option<&Before>, now_ms| {
+            may_write(precondition, before, now_ms)?;
+            Ok((Change::Put(value.clone(), expires_at_ms), ()))
+        };
+        Ok(self.decide(key, Part::Mark, put).await?.0.version)
+    }
+
+    /// Deletes a key if the precondition is met.
+    pub(crate) async fn delete_decided(
+        &self,
+        key: &[u8],
+        precondition: &Precondition,
+    ) -> Result<Version, Error> {
+        if precondition.is_none() {
+            let version = self.shared.clock.next();
+            self.delete_row(key, Over::Anything).await?;
+            return Ok(version);
+        }
+        let delete = |before: Option<&Before>, now_ms| {
+            may_write(precondition, before, now_ms)?;
+            Ok((Change::Delete, ()))
+        };
+        Ok(self.decide(key, Part::Mark, delete).await?.0.version)
+    }
+
+    /// Adds to the number under a key.
+    pub(crate) async fn add(
+        &self,
+        key: &[u8],
+        by: i64,
+        precondition: &Precondition,
+    ) -> Result<(i64, Version), Error> {
+        let add = |before: Option<&Before>, now_ms| {
+            let Sum { number, expires_at_ms } = sum(precondition, before, by, now_ms)?;
+            let text = Bytes::from(number.to_string());
+            Ok((Change::Put(Written::Inline(text), expires_at_ms), number))
+        };
+        let (stamp, number) = self.decide(key, Part::Whole, add).await?;
+        Ok((number, stamp.version))
+    }
+
+    /// Changes when a value expires. Its row is written again: in Cassandra each column has its own time to live.
+    pub(crate) async fn change_expiry(
+        &self,
+        key: &[u8],
+        ttl: Option<ladoga_model::Ttl>,
+        precondition: &Precondition,
+    ) -> Result<Stamp, Error> {
+        let change = |before: Option<&Before>, now_ms| {
+            may_expire(precondition, before, now_ms)?;
+            let value =
+                before.and_then(|before| before.value.clone()).ok_or(Error::NotFound { current: None })?;
+            let value = match value {
+                Value::Inline(bytes) => Written::Inline(bytes),
+                Value::Large((name, length)) => Written::InPieces(name, length),
+            };
+            Ok((Change::Put(value, lifetime(ttl, now_ms).0), ()))
+        };
+        Ok(self.decide(key, Part::Whole, change).await?.0)
+    }
+
+    /// Fails unless the precondition is met now.
+    pub(crate) async fn check(&self, key: &[u8], precondition: &Precondition) -> Result<(), Error> {
+        let row = self.row(key, Part::Mark, Consistency::Serial).await?;
+        let newest = row.as_ref().map(|row| before(key, row, Part::Mark)).transpose()?;
+        may_write(precondition, newest.as_ref(), self.shared.clock.wall_ms())
+    }
+
+    /// Reads, decides and writes, until nobody comes in between. Answers the stamp of what was written.
+    async fn decide<T>(
+        &self,
+        key: &[u8],
+        part: Part,
+        mut decide: impl FnMut(Option<&Before>, u64) -> Result<(Change, T), Error>,
+    ) -> Result<(Stamp, T), Error> {
+        for _ in 0..ATTEMPTS_MAX {
+            let row = self.row(key, part, Consistency::Serial).await?;
+            let newest = row.as_ref().map(|row| before(key, row, part)).transpose()?;
+            let (change, answer) = decide(newest.as_ref(), self.shared.clock.wall_ms())?;
+            let over = Over::Only(row.map(|row| row.etag));
+            let stamp = Stamp::new(self.shared.clock.next());
+            let (stamp, is_written) = match change {
+                Change::Put(value, expires_at_ms) => {
+                    let stamp = Stamp { expires_at_ms, ..stamp };
+                    (stamp, self.write_row(key, &value, stamp, over).await?)
+                }
+                Change::Delete => (stamp, self.delete_row(key, over).await?),
+            };
+            if is_written {
+                return Ok((stamp, answer));
+            }
+            self.shared.counts.contended.fetch_add(1, Ordering::Relaxed);
+        }
+        Err(Error::Contended("other requests changed the key each time, before this one could"))
+    }
+
+    /// Writes a row: whatever is there, or only if it is this one. Answers whether it was.
+    async fn write_row(&self, key: &[u8], value: &Written, stamp: Stamp, over: Over) -> Result<bool, Error> {
+        let seconds = seconds_left(stamp.expires_at_ms, self.shared.clock.wall_ms());
+        let (etag, column) = (value.mark(stamp).encode(), value.column(stamp.version));
+        let (bucket, entities) = (self.keyspace.bucket(key), &self.keyspace.entities);
+        match over {
+            Over::Anything => self.apply(&entities.put_decided, (seconds, etag, column, bucket, key)).await,
+            Over::Only(before) => {
+                self.apply(&entities.put_if, (seconds, etag, column, bucket, key, before)).await
+            }
+        }
+    }
+
+    async fn delete_row(&self, key: &[u8], over: Over) -> Result<bool, Error> {
+        let (bucket, entities) = (self.keyspace.bucket(key), &self.keyspace.entities);
+        match over {
+            Over::Anything => self.apply(&entities.delete_decided, (bucket, key)).await,
+            Over::Only(before) => self.apply(&entities.delete_if, (bucket, key, before)).await,
+        }
+    }
+
+    async fn apply(&self, statement: &PreparedStatement, values: impl SerializeRow) -> Result<bool, Error> {
+        is_applied(self.shared.run(statement, values, self.write()).await?)
+    }
+}
+
+/// The cell of a row.
+fn before(key: &[u8], row: &Row, part: Part) -> Result<Before, Error> {
+    let value = match (row.mark.upload, part) {
+        (Some(upload), _) => {
+            let name = UploadName { key: Bytes::copy_from_slice(key), upload };
+            Value::Large((name, row.mark.length))
+        }
+        (None, Part::Whole) => Value::Inline(inline(key, row.value.clone(), &row.mark)?),
+        // Nobody looks at it.
+        (None, Part::Mark) => Value::Inline(Bytes::new()),
+    };
+    Ok(Cell { stamp: row.mark.stamp, value: Some(value) })
+}
+
+/// The first column of the answer to a lightweight transaction says whether it was done.
+fn is_applied(result: QueryResult) -> Result<bool, Error> {
+    let wrong = |error: &dyn std::fmt::Display| unreachable(format_args!("Cassandra's answer: {error}"));
+    let found = rows(result)?;
+    let row = found.first_row::<AnyRow>().map_err(|error| wrong(&error))?;
+    match row.columns.first() {
+        Some(Some(CqlValue::Boolean(is_applied))) => Ok(*is_applied),
+        other => Err(wrong(&format_args!("[applied] is {other:?}, expected true or false"))),
+    }
+}

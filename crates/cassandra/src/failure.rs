@@ -1,0 +1,144 @@
+//! What Cassandra or its driver answers instead of doing what it is asked, as the service says it.
+
+use std::time::Duration;
+
+use ladoga_model::Replicas;
+use ladoga_service::{Error, StoreError, TooFewReplicas};
+use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
+
+/// What was asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked {
+    pub(crate) replicas: Replicas,
+    pub(crate) is_write: bool,
+}
+
+impl Asked {
+    pub(crate) const fn read(replicas: Replicas) -> Asked {
+        Asked { replicas, is_write: false }
+    }
+
+    pub(crate) const fn write(replicas: Replicas) -> Asked {
+        Asked { replicas, is_write: true }
+    }
+
+    /// Too few of the copies answered, in Cassandra's own words.
+    fn too_few(self, (acked, required): (i32, i32), may_have_happened: bool, why: String) -> Error {
+        let count = |number: i32| usize::try_from(number).unwrap_or(0);
+        Error::TooFewReplicas(Box::new(TooFewReplicas {
+            acked: count(acked),
+            required: count(required),
+            asked: self.replicas.from as usize,
+            failures: vec![("Cassandra says:".to_owned(), why)],
+            may_have_happened,
+        }))
+    }
+
+    /// The time of the request is over.
+    pub(crate) fn timed_out(self, after: Duration) -> Error {
+        let why = format!("nothing within {} ms", after.as_millis());
+        self.too_few((0, self.replicas.ack.cast_signed()), self.is_write, why)
+    }
+
+    pub(crate) fn failed(self, error: &ExecutionError) -> Error {
+        match error {
+            ExecutionError::RequestTimeout(after) => self.timed_out(*after),
+            ExecutionError::LastAttemptError(RequestAttemptError::DbError(error, words)) => {
+                self.refused(error, words)
+            }
+            ExecutionError::LastAttemptError(RequestAttemptError::BrokenConnectionError(broken))
+                if self.is_write =>
+            {
+                let required = self.replicas.ack.cast_signed();
+                self.too_few((0, required), true, format!("the connection broke: {broken}"))
+            }
+            ExecutionError::EmptyPlan | ExecutionError::ConnectionPoolError(_) => {
+                unreachable(format_args!("no node of Cassandra can be reached: {error}"))
+            }
+            other => unreachable(format_args!("Cassandra cannot be asked: {other}")),
+        }
+    }
+
+    fn refused(self, error: &DbError, words: &str) -> Error {
+        match error {
+            DbError::Unavailable { required, alive, .. } => {
+                let why = format!("{alive} of the {required} replicas that it needs are alive");
+                self.too_few((0, *required), false, why)
+            }
+            DbError::ReadTimeout { received, required, .. }
+            | DbError::ReadFailure { received, required, .. } => {
+                self.too_few((*received, *required), false, error.to_string())
+            }
+            DbError::WriteTimeout { received, required, .. }
+            | DbError::WriteFailure { received, required, .. } => {
+                self.too_few((*received, *required), true, error.to_string())
+            }
+            DbError::Unauthorized => unreachable(format_args!(
+                "the user of --cassandra-user has too few rights: {words}; GRANT SELECT and MODIFY on its keyspaces TO it"
+            )),
+            _ => unreachable(format_args!("Cassandra refuses: {error}: {words}")),
+        }
+    }
+}
+
+/// `503`: not now.
+pub(crate) fn unreachable(reason: impl std::fmt::Display) -> Error {
+    Error::Store(StoreError::Unreachable { reason: reason.to_string().into() })
+}
+
+/// What is stored is none of ours, or not all of it.
+pub(crate) fn unreadable(reason: impl std::fmt::Display) -> StoreError {
+    StoreError::Unreadable { reason: reason.to_string() }
+}
+
+/// The same error where only the store is asked.
+pub(crate) fn of_store(error: Error) -> StoreError {
+    match error {
+        Error::Store(error) => error,
+        other => StoreError::Unreachable { reason: other.to_string().into() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scylla::errors::WriteType;
+    use scylla::statement::Consistency;
+
+    const TWO_OF_THREE: Replicas = Replicas { ack: 2, from: 3 };
+
+    fn told(asked: Asked, error: DbError) -> Error {
+        let attempt = RequestAttemptError::DbError(error, "words".to_owned());
+        asked.failed(&ExecutionError::LastAttemptError(attempt))
+    }
+
+    #[test]
+    fn the_numbers_of_cassandra_are_told_and_whether_a_write_may_have_happened() {
+        let consistency = Consistency::Quorum;
+        let timeout =
+            DbError::WriteTimeout { consistency, received: 1, required: 2, write_type: WriteType::Simple };
+        let error = told(Asked::write(TWO_OF_THREE), timeout);
+        let text = error.to_string();
+        assert!(text.starts_with("1 of 3 replicas answered, expected 2: Cassandra says: "), "{text}");
+        assert!(text.ends_with("; the write may have happened"), "{text}");
+        let unavailable = DbError::Unavailable { consistency, required: 2, alive: 1 };
+        let error = told(Asked::write(TWO_OF_THREE), unavailable);
+        assert_eq!(
+            error.to_string(),
+            "0 of 3 replicas answered, expected 2: Cassandra says: 1 of the 2 replicas that it needs are alive"
+        );
+        let late = Asked::read(TWO_OF_THREE).failed(&ExecutionError::RequestTimeout(Duration::from_secs(5)));
+        assert!(matches!(late, Error::TooFewReplicas(few) if !few.may_have_happened && few.required == 2));
+    }
+
+    #[test]
+    fn what_may_pass_is_not_a_failure_of_replicas() {
+        for error in [DbError::Overloaded, DbError::IsBootstrapping, DbError::Invalid, DbError::Unauthorized]
+        {
+            let error = told(Asked::read(TWO_OF_THREE), error);
+            assert!(matches!(error, Error::Store(StoreError::Unreachable { .. })), "{error}");
+        }
+        let empty = Asked::write(TWO_OF_THREE).failed(&ExecutionError::EmptyPlan);
+        assert!(matches!(empty, Error::Store(StoreError::Unreachable { .. })), "{empty}");
+    }
+}

@@ -1,0 +1,175 @@
+use bytes::Bytes;
+use ladoga_model::Version;
+use scylla::client::session::Session;
+use scylla::policies::retry::FallthroughRetryPolicy;
+use scylla::statement::SerialConsistency;
+use scylla::statement::prepared::PreparedStatement;
+use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::row::encode_version;
+use crate::schema::{self, Wanted, not_prepared};
+use crate::settings::Writes;
+use crate::start_error::StartError;
+
+/// What is done with the rows of `entities`.
+pub(crate) struct Entities {
+    pub(crate) get: PreparedStatement,
+    pub(crate) get_mark: PreparedStatement,
+    /// A page of a bucket, from a key on or back to it.
+    pub(crate) page: PreparedStatement,
+    pub(crate) page_back: PreparedStatement,
+    /// Rows between two keys, with their values.
+    pub(crate) values: PreparedStatement,
+    pub(crate) put: PreparedStatement,
+    pub(crate) delete: PreparedStatement,
+    /// The same as lightweight transactions, unless the row has a mark that none has; and if it has this one.
+    pub(crate) put_decided: PreparedStatement,
+    pub(crate) put_if: PreparedStatement,
+    pub(crate) delete_decided: PreparedStatement,
+    pub(crate) delete_if: PreparedStatement,
+}
+
+/// What is done with the pieces of values.
+pub(crate) struct PieceStatements {
+    pub(crate) begin: PreparedStatement,
+    pub(crate) put: PreparedStatement,
+    pub(crate) get: PreparedStatement,
+    pub(crate) uploads: PreparedStatement,
+    pub(crate) delete: PreparedStatement,
+    pub(crate) forget: PreparedStatement,
+}
+
+/// A keyspace whose tables are as they should be.
+pub(crate) struct Keyspace {
+    /// How many copies its keys have.
+    pub(crate) from: u32,
+    pub(crate) buckets: i32,
+    pub(crate) entities: Entities,
+    pub(crate) pieces: PieceStatements,
+}
+
+impl Keyspace {
+    /// Makes it, if it is missing, and checks it.
+    pub(crate) async fn prepare(session: &Session, wanted: Wanted<'_>) -> Result<Keyspace, StartError> {
+        let buckets = schema::prepare(session, wanted).await?;
+        let to = Preparing { session, wanted };
+        let (entities, pieces) = (to.entities().await?, to.pieces().await?);
+        Ok(Keyspace { from: wanted.from, buckets, entities, pieces })
+    }
+
+    /// In which partition a key is. This must not change.
+    pub(crate) fn bucket(&self, key: &[u8]) -> i32 {
+        (xxh3_64(key) % self.buckets.cast_unsigned() as u64) as i32
+    }
+}
+
+struct Preparing<'s> {
+    session: &'s Session,
+    wanted: Wanted<'s>,
+}
+
+impl Preparing<'_> {
+    async fn entities(&self) -> Result<Entities, StartError> {
+        let at = "WHERE bucket = ? AND key = ?";
+        Ok(Entities {
+            get: self.read("SELECT etag, value FROM", "entities", at).await?,
+            get_mark: self.read("SELECT etag FROM", "entities", at).await?,
+            page: self.page("ASC").await?,
+            page_back: self.page("DESC").await?,
+            values: self
+                .read(
+                    "SELECT key, etag, value FROM",
+                    "entities",
+                    "WHERE bucket = ? AND key >= ? AND key <= ?",
+                )
+                .await?,
+            put: self
+                .write(
+                    "INSERT INTO",
+                    "entities",
+                    "(etag, value, bucket, key) VALUES (?, ?, ?, ?) USING TTL ? AND TIMESTAMP ?",
+                )
+                .await?,
+            delete: self.write("DELETE FROM", "entities", &format!("USING TIMESTAMP ? {at}")).await?,
+            put_decided: self
+                .decided("UPDATE", &format!("USING TTL ? SET etag = ?, value = ? {at} IF etag != 0x"))
+                .await?,
+            put_if: self
+                .decided("UPDATE", &format!("USING TTL ? SET etag = ?, value = ? {at} IF etag = ?"))
+                .await?,
+            delete_decided: self.decided("DELETE FROM", &format!("{at} IF etag != 0x")).await?,
+            delete_if: self.decided("DELETE FROM", &format!("{at} IF etag = ?")).await?,
+        })
+    }
+
+    async fn pieces(&self) -> Result<PieceStatements, StartError> {
+        Ok(PieceStatements {
+            begin: self.write("INSERT INTO", "uploads", "(bucket, key, upload) VALUES (?, ?, ?)").await?,
+            put: self
+                .write("INSERT INTO", "pieces", "(key, upload, piece, bytes) VALUES (?, ?, ?, ?)")
+                .await?,
+            get: self
+                .read("SELECT bytes FROM", "pieces", "WHERE key = ? AND upload = ? AND piece = ?")
+                .await?,
+            uploads: self
+                .read(
+                    "SELECT key, upload FROM",
+                    "uploads",
+                    "WHERE bucket = ? AND (key, upload) > (?, ?) LIMIT ?",
+                )
+                .await?,
+            delete: self.write("DELETE FROM", "pieces", "WHERE key = ? AND upload = ?").await?,
+            forget: self
+                .write("DELETE FROM", "uploads", "WHERE bucket = ? AND key = ? AND upload = ?")
+                .await?,
+        })
+    }
+
+    async fn page(&self, order: &str) -> Result<PreparedStatement, StartError> {
+        let rest = format!("WHERE bucket = ? AND key >= ? AND key < ? ORDER BY key {order} LIMIT ?");
+        self.read("SELECT key, etag FROM", "entities", &rest).await
+    }
+
+    /// It may be asked of two nodes at a time.
+    async fn read(&self, what: &str, table: &str, rest: &str) -> Result<PreparedStatement, StartError> {
+        self.write(what, table, rest).await
+    }
+
+    /// The same: done twice, it is as if it were done once, as it says its own timestamp or writes what is never written again.
+    async fn write(&self, what: &str, table: &str, rest: &str) -> Result<PreparedStatement, StartError> {
+        let cql = format!("{what} {}.{table} {rest}", self.wanted.name());
+        let prepared = self.session.prepare(cql).await;
+        let mut prepared = prepared.map_err(|error| not_prepared(self.wanted, table, &error))?;
+        prepared.set_is_idempotent(true);
+        Ok(prepared)
+    }
+
+    /// A write that is decided by what is there: never done twice, by nobody.
+    async fn decided(&self, what: &str, rest: &str) -> Result<PreparedStatement, StartError> {
+        let mut prepared = self.write(what, "entities", rest).await?;
+        prepared.set_is_idempotent(false);
+        prepared.set_retry_policy(Some(Arc::new(FallthroughRetryPolicy::new())));
+        prepared.set_serial_consistency(Some(SerialConsistency::Serial));
+        Ok(prepared)
+    }
+}
+
+/// A value in pieces: of which key, and what they are named by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct UploadName {
+    pub(crate) key: Bytes,
+    pub(crate) upload: Version,
+}
+
+impl UploadName {
+    /// The partition that has them.
+    pub(crate) fn columns(&self) -> (&[u8], [u8; 10]) {
+        (&self.key, encode_version(self.upload))
+    }
+}
+
+/// Whether writes are decided by Cassandra.
+pub(crate) const fn is_decided(writes: Writes) -> bool {
+    matches!(writes, Writes::Lwt)
+}

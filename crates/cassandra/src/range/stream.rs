@@ -1,0 +1,158 @@
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use ladoga_service::{Error, KeyRange, Later, Piece, Pieces, RecordFormat, StoreError};
+
+use super::merge::{Merge, MergedRow};
+use super::values::{Record, RecordValue};
+use crate::failure::of_store;
+use crate::pieces::ValuePieces;
+use crate::shared::At;
+
+/// A piece of an answer is about so long.
+const PIECE_BYTES: usize = 256 << 10;
+/// So many keys are looked at for the next records, and so many bytes of values are read, but for the first of them.
+const WINDOW_ROWS: usize = 4_096;
+const WINDOW_BYTES: u64 = 4 << 20;
+
+/// The records of a range, on their way to a client.
+pub(crate) struct RangePieces {
+    at: At,
+    merge: Merge,
+    /// How many records may still come.
+    left: u64,
+    /// Those that are read and not written yet.
+    ready: VecDeque<Record>,
+    /// The value that is being written, if it is in pieces.
+    large: Option<ValuePieces>,
+    format: Box<dyn RecordFormat>,
+    is_ended: bool,
+}
+
+impl RangePieces {
+    /// Reads the first records: what is wrong with that can still be said by a status.
+    pub(crate) async fn begin(
+        at: At,
+        range: KeyRange,
+        format: Box<dyn RecordFormat>,
+    ) -> Result<RangePieces, Error> {
+        let merge = Merge::new(at.keyspace.buckets, &range.span, range.limit);
+        let left = range.limit.unwrap_or(u64::MAX);
+        let runtime = at.shared.runtime.clone();
+        let mut pieces =
+            RangePieces { at, merge, left, ready: VecDeque::new(), large: None, format, is_ended: false };
+        let began = runtime.spawn(async move {
+            pieces.read_on().await?;
+            Ok(pieces)
+        });
+        began.await.unwrap_or_else(|_| Err(Error::Store(ended())))
+    }
+
+    /// The next bytes; none at the end.
+    async fn write(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        let mut out = Vec::with_capacity(PIECE_BYTES);
+        if self.is_ended {
+            return Ok(None);
+        }
+        if self.large.is_some() {
+            self.write_large(&mut out).await?;
+            return Ok(Some(out));
+        }
+        if self.ready.is_empty() && !self.is_at_end() {
+            self.read_on().await.map_err(of_store)?;
+        }
+        while out.len() < PIECE_BYTES
+            && self.large.is_none()
+            && let Some(record) = self.ready.pop_front()
+        {
+            self.write_record(&mut out, record);
+        }
+        if self.ready.is_empty() && self.large.is_none() && self.is_at_end() {
+            self.format.end(&mut out);
+            self.is_ended = true;
+        }
+        Ok(Some(out))
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.left == 0 || self.merge.is_at_end()
+    }
+
+    fn write_record(&mut self, out: &mut Vec<u8>, Record { key, mark, value }: Record) {
+        match value {
+            RecordValue::Inline(value) => self.format.record(out, &key, mark.stamp, &value),
+            RecordValue::Unread => self.format.record(out, &key, mark.stamp, &[]),
+            RecordValue::InPieces(name) => {
+                self.format.begin_large(out, &key, mark.stamp, mark.length);
+                self.large = Some(ValuePieces::new(self.at.clone(), name, mark.length));
+            }
+        }
+    }
+
+    async fn write_large(&mut self, out: &mut Vec<u8>) -> Result<(), StoreError> {
+        let Some(large) = &mut self.large else { return Ok(()) };
+        match large.read().await? {
+            Some(bytes) => self.format.large(out, &bytes),
+            None => {
+                self.format.end_large(out);
+                self.large = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the next keys, and the values of them.
+    async fn read_on(&mut self) -> Result<(), Error> {
+        self.merge.feed(&self.at).await?;
+        let now_ms = self.at.shared.clock.wall_ms();
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        for _ in 0..WINDOW_ROWS {
+            if rows.len() as u64 >= self.left || bytes > WINDOW_BYTES {
+                break;
+            }
+            let Some(merged) = self.merge.next() else { break };
+            let MergedRow { row: (_, mark), .. } = &merged;
+            if !mark.stamp.is_expired(now_ms) {
+                bytes += if mark.upload.is_some() { 0 } else { mark.length };
+                rows.push(merged);
+            }
+        }
+        let records = if self.format.wants_values() {
+            self.at.records(rows).await?
+        } else {
+            rows.into_iter().map(without_value).collect()
+        };
+        // What was written in between may expire by now.
+        let records = records.into_iter().filter(|record| !record.mark.stamp.is_expired(now_ms));
+        self.ready.extend(records);
+        self.left -= self.ready.len() as u64;
+        Ok(())
+    }
+}
+
+/// Bytes of the answer, and what writes the rest.
+type Written = Option<(Vec<u8>, Box<RangePieces>)>;
+
+fn without_value(MergedRow { row: (key, mark), .. }: MergedRow) -> Record {
+    Record { key, mark, value: RecordValue::Unread }
+}
+
+impl Pieces for RangePieces {
+    /// Runs on the driver's threads: merging takes them longer than an event loop can be without.
+    fn next(mut self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>> {
+        let runtime = self.at.shared.runtime.clone();
+        let written = runtime.spawn(async move {
+            let bytes = self.write().await?;
+            Ok(bytes.map(|bytes| (bytes, self)))
+        });
+        Box::pin(async move {
+            let written: Result<Written, StoreError> = written.await.unwrap_or_else(|_| Err(ended()));
+            Ok(written?.map(|(bytes, rest)| (Bytes::from(bytes), rest as Box<dyn Pieces>)))
+        })
+    }
+}
+
+/// The work was given up because the door stops.
+fn ended() -> StoreError {
+    StoreError::Unreachable { reason: "the door is stopping".into() }
+}

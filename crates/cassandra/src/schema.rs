@@ -1,0 +1,278 @@
+//! The keyspaces and tables: made if they are missing and that is permitted, and checked before they are used.
+
+use std::collections::BTreeMap;
+
+use scylla::client::session::Session;
+use scylla::errors::{DbError, ExecutionError, PrepareError, RequestAttemptError};
+use scylla::statement::Consistency;
+use scylla::statement::unprepared::Statement;
+
+use crate::connect::Place;
+use crate::settings::Writes;
+use crate::start_error::StartError;
+
+/// What the tables are like. Another layout gets another number.
+const LAYOUT: i32 = 1;
+/// Into how many partitions the keys of a new keyspace are spread.
+const BUCKETS: i32 = 256;
+/// A range reads from all of them at once.
+const BUCKETS_MAX: i32 = 4_096;
+
+/// A keyspace: keys with this many copies.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'p> {
+    pub(crate) from: u32,
+    pub(crate) place: &'p Place,
+    pub(crate) writes: Writes,
+}
+
+impl Wanted<'_> {
+    pub(crate) fn name(&self) -> String {
+        format!("{}_rf{}", self.place.keyspace, self.from)
+    }
+
+    fn replication(&self) -> String {
+        // A quotation mark within a name is doubled.
+        let datacenter = self.place.datacenter.replace('\'', "''");
+        format!("{{'class': 'NetworkTopologyStrategy', '{datacenter}': {}}}", self.from)
+    }
+
+    /// What makes all of it, statement by statement.
+    fn cql(&self) -> Vec<String> {
+        let (keyspace, replication, writes) = (self.name(), self.replication(), self.writes.word());
+        vec![
+            format!("CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {replication}"),
+            format!(
+                "CREATE TABLE IF NOT EXISTS {keyspace}.entities (bucket int, key blob, etag blob, value blob, \
+                 PRIMARY KEY (bucket, key))"
+            ),
+            format!(
+                "CREATE TABLE IF NOT EXISTS {keyspace}.pieces (key blob, upload blob, piece int, bytes blob, \
+                 PRIMARY KEY ((key, upload), piece))"
+            ),
+            format!(
+                "CREATE TABLE IF NOT EXISTS {keyspace}.uploads (bucket int, key blob, upload blob, \
+                 PRIMARY KEY (bucket, key, upload))"
+            ),
+            format!(
+                "CREATE TABLE IF NOT EXISTS {keyspace}.meta (id text PRIMARY KEY, layout int, buckets int, writes text)"
+            ),
+            format!(
+                "INSERT INTO {keyspace}.meta (id, layout, buckets, writes) \
+                 VALUES ('ladoga', {LAYOUT}, {BUCKETS}, '{writes}') IF NOT EXISTS"
+            ),
+        ]
+    }
+
+    fn not_now(&self, reason: impl std::fmt::Display) -> StartError {
+        StartError::NotNow { keyspace: self.name(), reason: reason.to_string() }
+    }
+}
+
+/// Makes the keyspace if it is missing; answers how many buckets it has.
+pub(crate) async fn prepare(session: &Session, wanted: Wanted<'_>) -> Result<i32, StartError> {
+    let replication = replication(session, wanted).await?;
+    if let Some(replication) = &replication {
+        check_replication(wanted, replication)?;
+        if let Some(meta) = meta(session, wanted).await? {
+            return check_meta(wanted, &meta);
+        }
+    }
+    // Whoever may make tables in a keyspace need not be allowed to make keyspaces.
+    create(session, wanted, usize::from(replication.is_some())).await?;
+    let meta = meta(session, wanted).await?.ok_or_else(|| wanted.not_now("its table meta is empty"))?;
+    check_meta(wanted, &meta)
+}
+
+async fn create(session: &Session, wanted: Wanted<'_>, skipped: usize) -> Result<(), StartError> {
+    for cql in wanted.cql().into_iter().skip(skipped) {
+        match session.query_unpaged(cql, &[]).await {
+            Ok(_) => {}
+            Err(ExecutionError::LastAttemptError(RequestAttemptError::DbError(
+                DbError::Unauthorized,
+                why,
+            ))) => {
+                let reason = format!("the keyspace {} cannot be made: {why}", wanted.name());
+                return Err(StartError::NoKeyspace { reason, cql: wanted.cql().join(";\n") + ";" });
+            }
+            Err(error) => return Err(wanted.not_now(error)),
+        }
+    }
+    Ok(())
+}
+
+type Replication = BTreeMap<String, String>;
+
+/// How the keyspace is replicated, if there is one.
+async fn replication(session: &Session, wanted: Wanted<'_>) -> Result<Option<Replication>, StartError> {
+    let cql = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = ?";
+    let found = session.query_unpaged(cql, (wanted.name(),)).await;
+    let rows = found.map_err(|error| wanted.not_now(error))?.into_rows_result();
+    let rows = rows.map_err(|error| wanted.not_now(error))?;
+    let row = rows.maybe_first_row::<(Replication,)>().map_err(|error| wanted.not_now(error))?;
+    Ok(row.map(|(replication,)| replication))
+}
+
+/// That it has as many copies in the datacenter as its name says, and none elsewhere: those would be asked, too.
+fn check_replication(wanted: Wanted<'_>, found: &Replication) -> Result<(), StartError> {
+    let copies = |of: &str| found.get(of).and_then(|copies| copies.parse::<u32>().ok());
+    let class = found.get("class").map_or("", |class| class.rsplit('.').next().unwrap_or(class));
+    let is_as_wanted = match class {
+        "NetworkTopologyStrategy" => {
+            found.len() == 2 && copies(&wanted.place.datacenter) == Some(wanted.from)
+        }
+        "SimpleStrategy" => copies("replication_factor") == Some(wanted.from),
+        _ => false,
+    };
+    if is_as_wanted {
+        return Ok(());
+    }
+    let pairs: Vec<String> = found.iter().map(|(name, value)| format!("'{name}': '{value}'")).collect();
+    Err(StartError::OtherReplication {
+        keyspace: wanted.name(),
+        found: format!("{{{}}}", pairs.join(", ")),
+        cql: format!("ALTER KEYSPACE {} WITH replication = {}", wanted.name(), wanted.replication()),
+    })
+}
+
+/// Layout, buckets, and how it is written.
+type Meta = (Option<i32>, Option<i32>, Option<String>);
+
+/// None if the table or its row is missing.
+async fn meta(session: &Session, wanted: Wanted<'_>) -> Result<Option<Meta>, StartError> {
+    let cql = format!("SELECT layout, buckets, writes FROM {}.meta WHERE id = 'ladoga'", wanted.name());
+    let mut statement = Statement::new(cql);
+    statement.set_consistency(Consistency::One);
+    match session.query_unpaged(statement, &[]).await {
+        Ok(rows) => {
+            let rows = rows.into_rows_result().map_err(|error| wanted.not_now(error))?;
+            rows.maybe_first_row::<Meta>().map_err(|error| other_layout(wanted, "meta", &error.to_string()))
+        }
+        Err(error) if is_invalid(&error) => Ok(None),
+        Err(error) => Err(wanted.not_now(error)),
+    }
+}
+
+fn is_invalid(error: &ExecutionError) -> bool {
+    let is =
+        |attempt: &RequestAttemptError| matches!(attempt, RequestAttemptError::DbError(DbError::Invalid, _));
+    match error {
+        ExecutionError::LastAttemptError(attempt) => is(attempt),
+        ExecutionError::PrepareError(PrepareError::AllAttemptsFailed { first_attempt, .. }) => {
+            is(first_attempt)
+        }
+        _ => false,
+    }
+}
+
+fn check_meta(wanted: Wanted<'_>, (layout, buckets, writes): &Meta) -> Result<i32, StartError> {
+    if *layout != Some(LAYOUT) {
+        let found = layout.map_or("none".to_owned(), |layout| layout.to_string());
+        return Err(other_layout(wanted, "meta", &format!("layout is {found}, expected {LAYOUT}")));
+    }
+    let found = writes.as_deref().unwrap_or("");
+    if found != wanted.writes.word() {
+        let (keyspace, found) = (wanted.name(), found.to_owned());
+        return Err(StartError::OtherWrites { keyspace, found, own: wanted.writes });
+    }
+    match *buckets {
+        Some(buckets) if (1..=BUCKETS_MAX).contains(&buckets) => Ok(buckets),
+        other => {
+            let found = other.map_or("none".to_owned(), |buckets| buckets.to_string());
+            let reason = format!("buckets is {found}, expected a number from 1 to {BUCKETS_MAX}");
+            Err(other_layout(wanted, "meta", &reason))
+        }
+    }
+}
+
+/// A table is not what it should be.
+pub(crate) fn other_layout(wanted: Wanted<'_>, table: &str, reason: &str) -> StartError {
+    StartError::OtherLayout { keyspace: wanted.name(), reason: format!("{table}: {reason}") }
+}
+
+/// Whether statements that were prepared in vain are none for these tables.
+pub(crate) fn not_prepared(wanted: Wanted<'_>, table: &str, error: &PrepareError) -> StartError {
+    let is_other = matches!(
+        error,
+        PrepareError::AllAttemptsFailed {
+            first_attempt: RequestAttemptError::DbError(DbError::Invalid, _),
+            ..
+        }
+    );
+    if is_other { other_layout(wanted, table, &error.to_string()) } else { wanted.not_now(error) }
+}
+
+/// When the nodes write their commit log to disk: the word of their setting; none if they do not say.
+pub(crate) async fn commitlog_sync(session: &Session) -> Option<String> {
+    // Cassandra has it in a table, ScyllaDB in another one.
+    for table in ["system_views.settings", "system.config"] {
+        let cql = format!("SELECT value FROM {table} WHERE name = 'commitlog_sync'");
+        let Ok(found) = session.query_unpaged(cql, &[]).await else { continue };
+        let Ok(rows) = found.into_rows_result() else { continue };
+        if let Ok(Some((value,))) = rows.maybe_first_row::<(String,)>() {
+            return Some(value.trim_matches('"').to_owned());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place() -> Place {
+        Place { keyspace: "ladoga".to_owned(), datacenter: "it's".to_owned(), replicas_max: 3 }
+    }
+
+    fn wanted(place: &Place) -> Wanted<'_> {
+        Wanted { from: 3, place, writes: Writes::Plain }
+    }
+
+    fn checked(pairs: &[(&str, &str)]) -> Result<(), String> {
+        let found = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        check_replication(wanted(&place()), &found).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_keyspace_has_the_copies_of_its_name_and_no_others() {
+        let network = ("class", "org.apache.cassandra.locator.NetworkTopologyStrategy");
+        assert_eq!(checked(&[network, ("it's", "3")]), Ok(()));
+        assert_eq!(checked(&[("class", "SimpleStrategy"), ("replication_factor", "3")]), Ok(()));
+        for pairs in [
+            &[network, ("it's", "2")][..],
+            &[network, ("it's", "3"), ("other", "3")],
+            &[network],
+            &[("class", "SimpleStrategy"), ("replication_factor", "1")],
+            &[("class", "LocalStrategy")],
+        ] {
+            let error = checked(pairs).expect_err("another number of copies");
+            assert!(
+                error.ends_with(
+                    "ALTER KEYSPACE ladoga_rf3 WITH replication = {'class': 'NetworkTopologyStrategy', 'it''s': 3}"
+                ),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn another_layout_or_another_way_to_write_is_refused() {
+        let check = |layout, buckets, writes: &str| {
+            let meta = (layout, buckets, Some(writes.to_owned()));
+            check_meta(wanted(&place()), &meta).map_err(|error| error.to_string())
+        };
+        assert_eq!(check(Some(LAYOUT), Some(256), "plain"), Ok(256));
+        assert_eq!(check(Some(LAYOUT), Some(16), "plain"), Ok(16));
+        for (layout, buckets, writes, words) in [
+            (Some(2), Some(256), "plain", "layout is 2, expected 1"),
+            (None, Some(256), "plain", "layout is none"),
+            (Some(LAYOUT), Some(0), "plain", "buckets is 0"),
+            (Some(LAYOUT), Some(4_097), "plain", "buckets is 4097"),
+            (Some(LAYOUT), None, "plain", "buckets is none"),
+            (Some(LAYOUT), Some(256), "lwt", "SET writes = 'plain' WHERE id = 'ladoga'"),
+        ] {
+            let error = check(layout, buckets, writes).expect_err(words);
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ladoga_env::Clock;
+use ladoga_front::{Access, ClusterDoor, Core, Cursors, Door, Entrances, Opening, RespDoor};
+use ladoga_runtime::{Gate, LoopContext, Metrics};
+use ladoga_server::Limits;
+use ladoga_service::KeyValue;
+
+/// How long a client that sends is waited for before its rate is judged.
+const UPLOAD_WINDOW_MS: u64 = 2_000;
+/// The same for one that reads. The buffers of the sockets hide for longer what it does: what it took shows once a third of
+/// them is free.
+const STREAM_WINDOW_MS: u64 = 5_000;
+
+/// What the event loops of a process share, whatever service is behind them.
+pub(crate) struct Loops {
+    pub(crate) limits: Limits,
+    event_loops: usize,
+    clock: Arc<dyn Clock>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Answers that are too large for memory, by number.
+    pub(crate) streams: Gate,
+    /// Values that are, by number.
+    pub(crate) uploads: Gate,
+    /// Where scans of clients of Redis are.
+    cursors: Arc<Cursors>,
+    /// Whether they may delete everything at once.
+    resp_flush: bool,
+    access: Arc<Access>,
+}
+
+impl Loops {
+    pub(crate) fn new(
+        limits: Limits,
+        event_loops: usize,
+        (resp_flush, access): (bool, Arc<Access>),
+        clock: Arc<dyn Clock>,
+    ) -> Loops {
+        let gate = |max, window_ms, bound| Gate::new(max as u64, window_ms, bound, Arc::clone(&clock));
+        Loops {
+            streams: gate(
+                limits.streams_max,
+                STREAM_WINDOW_MS,
+                "the limit of ranges and large values being read is reached",
+            ),
+            uploads: gate(
+                limits.uploads_max,
+                UPLOAD_WINDOW_MS,
+                "the limit of large values being written is reached",
+            ),
+            cursors: Arc::default(),
+            resp_flush,
+            access,
+            metrics: Arc::new(Metrics::new(event_loops)),
+            limits,
+            event_loops,
+            clock,
+        }
+    }
+
+    /// All ways in that there are, for the event loop of this number.
+    pub(crate) fn entrances<K: KeyValue>(&self, index: usize, door: Door<K>) -> Entrances<K> {
+        let door = Rc::new(door);
+        let resp = RespDoor::new(Rc::clone(&door), Arc::clone(&self.cursors), index, self.resp_flush);
+        Entrances::new(door, resp)
+    }
+
+    pub(crate) fn door<K: KeyValue>(
+        &self,
+        context: &Rc<LoopContext>,
+        opening: Rc<Opening<K>>,
+        (nodes, is_alone): (u32, bool),
+        cluster: Option<Rc<dyn ClusterDoor>>,
+    ) -> Door<K> {
+        let body_bytes_max = self.limits.body_bytes_max / self.event_loops as u64;
+        let bound = "the limit of bytes of values being received is reached";
+        let bodies = Gate::new(body_bytes_max, UPLOAD_WINDOW_MS, bound, Arc::clone(&self.clock));
+        Door {
+            core: Rc::new(Core::new(Rc::clone(context), self.limits.clone(), bodies)),
+            opening,
+            nodes,
+            is_alone,
+            streams: self.streams.clone(),
+            uploads: self.uploads.clone(),
+            metrics: Arc::clone(&self.metrics),
+            cluster,
+            access: Arc::clone(&self.access),
+        }
+    }
+}

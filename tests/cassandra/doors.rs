@@ -1,0 +1,122 @@
+use crate::support::{
+    Connection, Launch, Node, assert_refusal, differs_on_cassandra, entity, value, wait_until,
+};
+
+/// A door, unless there is no Cassandra.
+fn door(change: impl FnOnce(Launch) -> Launch) -> Option<Node> {
+    differs_on_cassandra("this is only about doors").then(|| change(Launch::new()).start())
+}
+
+fn batch_of(keys: impl Iterator<Item = String>) -> Vec<u8> {
+    let line = |key: String| format!("{{\"op\":\"put\",\"key\":\"{key}\",\"value\":\"of {key}\"}}\n");
+    keys.map(line).collect::<String>().into_bytes()
+}
+
+#[test]
+fn what_needs_a_decision_is_refused_by_plain_writes() {
+    let Some(door) = door(|launch| launch) else { return };
+    let mut connection = door.connect();
+    connection.put("key", b"1");
+    for (method, target) in [
+        ("POST", format!("{}&increment=1", entity("key"))),
+        ("POST", format!("{}&ttl=60s", entity("key"))),
+        ("GET", "/v0/changes?start=a".to_owned()),
+        ("POST", "/v0/batch?atomic=true".to_owned()),
+    ] {
+        let body = (method == "POST").then_some(&b""[..]);
+        let refused = door.connect().request(method, &target, body);
+        assert_refusal(&refused, 501, &target);
+    }
+    connection.send(format!("DELETE {} HTTP/1.1\r\nHost: h\r\nIf-Match: *\r\n\r\n", entity("key")));
+    let refused = connection.response();
+    assert_refusal(&refused, 501, "DELETE with If-Match");
+    assert!(refused.text().contains("--cassandra-writes lwt"), "{}", refused.text());
+    assert_eq!(door.connect().value("key").as_deref(), Some(&b"1"[..]));
+}
+
+#[test]
+fn a_range_is_in_order_over_all_buckets() {
+    const COUNT: usize = 3_000;
+    let Some(door) = door(|launch| launch) else { return };
+    let mut connection = door.connect();
+    let key = |number: usize| format!("key{number:05}");
+    let stored = connection.request("POST", "/v0/batch", Some(&batch_of((0..COUNT).map(key))));
+    assert_eq!((stored.status, stored.text().matches("\"status\":201").count()), (200, COUNT));
+    let records = |connection: &mut Connection, query: &str| {
+        let answer = connection.request("GET", &format!("/v0/entities?{query}"), None);
+        assert_eq!(answer.status, 200, "{query}: {}", answer.text());
+        answer.records()
+    };
+    let expected = |numbers: &mut dyn Iterator<Item = usize>| -> Vec<(Vec<u8>, Vec<u8>)> {
+        numbers.map(|number| (key(number).into_bytes(), format!("of {}", key(number)).into_bytes())).collect()
+    };
+    assert_eq!(records(&mut connection, "prefix=key"), expected(&mut (0..COUNT)));
+    assert_eq!(records(&mut connection, "prefix=key&reverse=true"), expected(&mut (0..COUNT).rev()));
+    let page = records(&mut connection, "prefix=key&after=key00099&limit=500");
+    assert_eq!(page, expected(&mut (100..600)));
+    let part = records(&mut connection, "start=key01000&end=key02000&reverse=true&limit=7");
+    assert_eq!(part, expected(&mut (1_993..2_000).rev()));
+    let count = connection.request("GET", "/v0/entities?prefix=key&count=true", None);
+    assert_eq!(count.text().trim(), COUNT.to_string());
+}
+
+#[test]
+fn pieces_that_no_row_names_are_removed_and_others_stay() {
+    let keep = |launch: Launch| launch.env("LADOGA_CASSANDRA_PIECES_KEEP_MS", "30000");
+    let Some(mut door) = door(keep) else { return };
+    let (first, second) = (value(1, 2 << 20), value(2, 1 << 20));
+    let mut connection = door.connect();
+    for key in ["replaced", "deleted", "kept"] {
+        connection.put(key, &first);
+    }
+    connection.put("replaced", b"small");
+    connection.delete("deleted");
+    connection.put("kept", &second);
+    // Uploads are over: from now on pieces need not stay.
+    door.stop();
+    door.relaunch(|launch| launch.env("LADOGA_CASSANDRA_PIECES_KEEP_MS", "200"));
+    door.start_again();
+    wait_until("three values whose pieces are removed", || swept(&door) >= Some(3.0));
+    let mut connection = door.connect();
+    assert_eq!(connection.value("replaced").as_deref(), Some(&b"small"[..]));
+    assert_eq!(connection.value("deleted"), None);
+    assert_eq!(connection.value("kept"), Some(second));
+    assert_eq!(swept(&door), Some(3.0), "the pieces of a value are gone that is there");
+}
+
+fn swept(door: &Node) -> Option<f64> {
+    door.metrics().sum("ladoga_cassandra_pieces_swept_total", &[])
+}
+
+#[test]
+fn doors_to_the_same_keyspace_are_the_same_store() {
+    let keyspace = format!("shared_{}", std::process::id());
+    let Some(one) = door(|launch| launch.flag("--cassandra-keyspace", &keyspace)) else { return };
+    let Some(other) = door(|launch| launch.flag("--cassandra-keyspace", &keyspace)) else { return };
+    let (mut to_one, mut to_other) = (one.connect(), other.connect());
+    for round in 0..20 {
+        let text = format!("round {round}");
+        to_one.put("key", text.as_bytes());
+        let (here, there) = (to_one.get("key"), to_other.get("key"));
+        assert_eq!((there.status, there.text()), (200, text.as_str()));
+        assert_eq!(here.header("etag"), there.header("etag"));
+        to_other.delete("key");
+        assert_eq!(to_one.value("key"), None);
+    }
+}
+
+#[test]
+fn a_value_that_expires_is_gone_by_the_millisecond() {
+    let Some(door) = door(|launch| launch) else { return };
+    let mut connection = door.connect();
+    let put = connection.request("PUT", &format!("{}&ttl=1h", entity("long")), Some(b"v"));
+    assert_eq!(put.status, 201, "{}", put.text());
+    let put = connection.request("PUT", &format!("{}&ttl=36500d", entity("for ages")), Some(b"v"));
+    assert_eq!(put.status, 201, "longer than Cassandra knows: {}", put.text());
+    let put = connection.request("PUT", &format!("{}&ttl=1ms", entity("short")), Some(b"v"));
+    assert_eq!(put.status, 201, "{}", put.text());
+    wait_until("the end of a value", || connection.value("short").is_none());
+    let count = connection.request("GET", "/v0/entities?start=a&count=true", None);
+    assert_eq!(count.text().trim(), "2");
+    assert!(connection.get("long").header("ladoga-expires").is_some());
+}

@@ -34,12 +34,11 @@ pub fn tokens(bytes: &[u8]) {
 /// If what is read of it is more than there was, or not a name and a secret.
 pub fn credentials(bytes: &[u8]) {
     let (name, secret) = bytes.split_at(bytes.iter().position(|byte| *byte == b' ').unwrap_or(0));
-    for presented in [bearer(bytes), Presented::parse(bytes), Presented::of(name, secret.trim_ascii())] {
-        if let Some(presented) = presented {
-            assert!(TokenId::parse(presented.id).is_some(), "{}", bytes.escape_ascii());
-            assert!(bytes.windows(presented.id.len()).any(|part| part == presented.id.as_bytes()));
-            let _ = presented.hash();
-        }
+    let all = [bearer(bytes), Presented::parse(bytes), Presented::of(name, secret.trim_ascii())];
+    for presented in all.into_iter().flatten() {
+        assert!(TokenId::parse(presented.id).is_some(), "{}", bytes.escape_ascii());
+        assert!(bytes.windows(presented.id.len()).any(|part| part == presented.id.as_bytes()));
+        let _ = presented.hash();
     }
 }
 

@@ -238,14 +238,3 @@ fn what_expired_is_in_no_range_over_the_cluster() {
     }
     assert_eq!(range(&cluster, 2, "start=a&count=true").text(), "2\n");
 }
-
-/// Nodes of a cluster have no order of changes that could be told, and say so.
-#[test]
-fn changes_of_a_cluster_cannot_be_followed() {
-    let cluster = Cluster::start(2);
-    for query in ["", "?since=0&scope=cluster", "?prefix=a"] {
-        let refused = cluster.connect(0).request("GET", &format!("/v0/changes{query}"), None);
-        assert_refusal(&refused, 501, query);
-        assert!(refused.text().contains("cluster"), "{}", refused.text());
-    }
-}

@@ -24,7 +24,7 @@ fn killed() -> Node {
     }
     wait_until("the next segment, at its full length", || {
         let segments = files_below(&node.data().join("wal"));
-        matches!(&segments[..], [(_, first), (_, next)] if first == next)
+        matches!(&segments[..], [(_, first), (_, next)] if *next == 2 * first)
     });
     node.kill();
     assert_eq!(files(&node, "tables"), [] as [PathBuf; 0]);

@@ -27,7 +27,9 @@ pub(super) fn panic_if_due() {
 }
 
 fn open(env: &Env) -> Arc<Embedded> {
-    let options = Options::new(16 << 20, Durability::Never);
+    // All of it in one table.
+    let options =
+        Options { first_segment_bytes: Some(u64::MAX), ..Options::new(16 << 20, Durability::Never) };
     Arc::new(Embedded::open(env.clone(), Path::new("/data"), options).expect("a store that opens"))
 }
 

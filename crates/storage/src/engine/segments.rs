@@ -9,10 +9,10 @@ use crate::health::WriteState;
 use crate::options::MEMTABLE_BYTES;
 use crate::wal::WalWriter;
 
-/// What the first segment of a store that has next to nothing is of a full one: an empty store takes little room on the disk.
-const FIRST_SHARE: u64 = 512;
+/// The size of the first segment of a store that has next to nothing: an empty store takes little room on the disk.
+const FIRST_BYTES: u64 = 256 << 10;
 /// By how much each segment is larger than the one before, until they are of full size.
-const GROWTH: u64 = 4;
+const GROWTH: u64 = 2;
 
 /// A segment's file, and where it is.
 pub(super) type SegmentFile = (PathBuf, Arc<dyn File>);
@@ -39,9 +39,7 @@ impl NextSegment {
 
 /// The size of the first segment after a start: as much as the store has, since that tells how much will come.
 pub(super) fn first_bytes(set_bytes: Option<u64>, store_bytes: u64, full_bytes: u64) -> u64 {
-    set_bytes
-        .unwrap_or(store_bytes.max(full_bytes / FIRST_SHARE))
-        .clamp(*MEMTABLE_BYTES.start() as u64, full_bytes)
+    set_bytes.unwrap_or(store_bytes.max(FIRST_BYTES)).clamp(*MEMTABLE_BYTES.start() as u64, full_bytes)
 }
 
 fn larger(bytes: u64, full_bytes: u64) -> u64 {

@@ -17,6 +17,7 @@ pub(crate) fn tiny_options(durability: Durability) -> Options {
     Options {
         background: Background::Manual,
         memtable_bytes: Some(8 << 10),
+        first_segment_bytes: Some(4 << 10),
         table_bytes: Some(4 << 10),
         level_1_bytes: Some(8 << 10),
         reserve_bytes: Some(0),

@@ -205,7 +205,7 @@ impl World {
         nodes.iter().for_each(|node| node.store.drop_tombstones_before(all));
     }
 
-    async fn step(&mut self, nodes: &mut Vec<Node>) {
+    async fn step(&mut self, nodes: &mut [Node]) {
         let number = self.rng.below(NODES as u64) as usize;
         let client = self.rng.below(self.clients.len() as u64) as usize;
         match self.rng.below(100) {
@@ -250,10 +250,9 @@ impl World {
         for node in &mut nodes {
             node.arrive(u64::MAX).await;
         }
-        for number in 0..self.clients.len() {
-            let client = &mut self.clients[number];
+        for (number, (client, node)) in self.clients.iter_mut().zip(&nodes).enumerate() {
             if client.at.is_none() {
-                client.connect(number, &nodes[number]).await.expect("it may go on");
+                client.connect(number, node).await.expect("it may go on");
             }
             while !client.read().await {}
             let (found, expected) =
@@ -311,7 +310,7 @@ fn a_token_of_any_node_is_good_until_deletions_behind_it_may_be_gone() {
             nodes[number] = world.start(number);
             match client.connect(number, &nodes[number]).await {
                 Err(Error::ChangesGone { reason, oldest: good }) if reason.contains("too old") => {
-                    oldest = good
+                    oldest = good;
                 }
                 other => panic!("{other:?}"),
             }

@@ -69,7 +69,11 @@ impl Added {
             let count = match answer.status {
                 200 => &self.added,
                 504 if answer.text().contains("may have happened") => &self.unknown,
-                503 | 504 => &self.refused,
+                503 | 504 => {
+                    // Shown if the test fails: a refusal says why.
+                    eprint!("refused: {} {}", answer.status, answer.text());
+                    &self.refused
+                }
                 _ => panic!("{answer:?}"),
             };
             count.fetch_add(1, Ordering::Relaxed);

@@ -1,6 +1,8 @@
 //! Clients that add to one number, and what became of that as they were told.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -27,7 +29,8 @@ pub(crate) struct Added {
     added: AtomicU64,
     /// Nobody knows whether they happened.
     unknown: AtomicU64,
-    refused: AtomicU64,
+    /// How many were refused, by what the refusals say.
+    refused: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Added {
@@ -66,17 +69,17 @@ impl Added {
                 connection = None;
                 continue;
             };
-            let count = match answer.status {
-                200 => &self.added,
-                504 if answer.text().contains("may have happened") => &self.unknown,
+            match answer.status {
+                200 => _ = self.added.fetch_add(1, Ordering::Relaxed),
+                504 if answer.text().contains("may have happened") => {
+                    self.unknown.fetch_add(1, Ordering::Relaxed);
+                }
                 503 | 504 => {
-                    // Shown if the test fails: a refusal says why.
-                    eprint!("refused: {} {}", answer.status, answer.text());
-                    &self.refused
+                    let text = format!("{} {}", answer.status, answer.text());
+                    *self.refused.lock().expect("no client panicked").entry(text).or_default() += 1;
                 }
                 _ => panic!("{answer:?}"),
-            };
-            count.fetch_add(1, Ordering::Relaxed);
+            }
             if answer.closes() {
                 connection = None;
             }
@@ -85,7 +88,13 @@ impl Added {
 
     /// How many were added, of how many nobody knows, and how many were refused.
     pub(crate) fn figures(&self) -> [u64; 3] {
-        [&self.added, &self.unknown, &self.refused].map(|count| count.load(Ordering::Relaxed))
+        let refused = self.refusals().values().sum();
+        [self.added.load(Ordering::Relaxed), self.unknown.load(Ordering::Relaxed), refused]
+    }
+
+    /// How many were refused, by what the refusals say.
+    pub(crate) fn refusals(&self) -> BTreeMap<String, u64> {
+        self.refused.lock().expect("no client panicked").clone()
     }
 
     /// Checks that at least so many were added, and that each was counted once.
@@ -95,7 +104,7 @@ impl Added {
         let sum: u64 = String::from_utf8(sum).expect("digits").parse().expect("a number");
         let [added, unknown, refused] = self.figures();
         eprintln!("{key} {replicas}: {added} added, {unknown} unknown, {refused} refused, the sum is {sum}");
-        assert!(added >= added_min, "{added} were added, {unknown} unknown, {refused} refused");
+        assert!(added >= added_min, "{added} were added, {unknown} unknown, {:?}", self.refusals());
         assert!(added <= sum && sum <= added + unknown, "{added} added, {unknown} unknown, the sum is {sum}");
     }
 }

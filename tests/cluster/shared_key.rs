@@ -23,10 +23,10 @@ fn increments_through_all_nodes_succeed_while_nothing_happens_to_them() {
             let wait = || thread::sleep(Duration::from_secs(2));
             added.add_through(&addresses(&cluster), (&key, replicas), CLIENTS, wait);
             added.check(&cluster, (&key, replicas), CLIENTS as u64);
-            let [added, unknown, refused] = added.figures();
+            let (refusals, [added, unknown, refused]) = (added.refusals(), added.figures());
             // The first of them meet before their nodes know that the key is shared.
             assert!(unknown <= CLIENTS as u64, "{fsync}, {replicas}: {added} added, {unknown} unknown");
-            assert_eq!(refused, 0, "{fsync}, {replicas}: {added} added");
+            assert_eq!(refused, 0, "{fsync}, {replicas}: {added} added, {refusals:?}");
         }
     }
 }

@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import socket
@@ -29,15 +30,16 @@ TICK = os.sysconf("SC_CLK_TCK")
 class Node:
     running = []
 
-    def __init__(self, arguments, fsync="everysec", resp=False):
+    def __init__(self, arguments, fsync="everysec", resp=False, flags=(), scheme="http"):
         self.dir = tempfile.mkdtemp(dir=arguments.dir)
         self.port, self.resp = free_port(), free_port() if resp else None
         command = [arguments.binary, "serve", "--listen", f"127.0.0.1:{self.port}", "--data", self.dir + "/data"]
         command += ["--threads", "1", "--fsync", fsync, "--memory", "1GiB"]
         command += ["--resp", f"127.0.0.1:{self.resp}"] if resp else []
+        command += flags
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=open(self.dir + "/log", "w"))
         Node.running.append(self)
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"{scheme}://127.0.0.1:{self.port}"
         wait_until_there(self.port)
 
     def cpu_us(self):
@@ -317,33 +319,30 @@ def idle_connections(pid, port, count):
     return [f"{pongs:,}", f"{before / 1048576:.0f}", f"{after / 1048576:.0f}", f"{(after - before) / 1024 / count:.1f}"]
 
 
-PARTS = {"fsync": fsync, "batch": batch, "feed": followed, "idle": idle}
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def run(description, parts):
+    """Runs parts of a script as its command line says, and ends what they leave."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", default="target/release/ladoga")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3)
+    parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--dir", help="where data goes: a directory on a disk", default=None)
-    parser.add_argument("--only", default=",".join(PARTS))
+    parser.add_argument("--only", default=",".join(parts))
     arguments = parser.parse_args()
     arguments.binary = os.path.realpath(arguments.binary)
     if not os.access(arguments.binary, os.X_OK):
         parser.error(f"{arguments.binary} is no program: cargo build --release -p ladoga, or --binary FILE")
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     for part in arguments.only.split(","):
-        if part not in PARTS:
-            parser.error(f"--only {part}: expected some of {', '.join(PARTS)}")
+        if part not in parts:
+            parser.error(f"--only {part}: expected some of {', '.join(parts)}")
         try:
-            PARTS[part](arguments)
+            parts[part](arguments)
         finally:
             for node in list(Node.running):
                 node.end()
 
 
 if __name__ == "__main__":
-    import resource
-
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    main()
+    run(__doc__, {"fsync": fsync, "batch": batch, "feed": followed, "idle": idle})

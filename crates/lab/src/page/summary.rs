@@ -167,48 +167,81 @@ fn title_of_run(report: &Report, run: &Run) -> String {
 const NOT_REACHED: &str =
     "<small class=\"bad\">rate not reached: latencies here are those of a queue that grew</small>";
 
-/// Every published figure beside ours, below the settings of both; nothing if there are none.
+/// Every published figure above ours, beside the settings of both; nothing if there are none.
 pub(super) fn published(report: &Report) -> String {
-    let mut rows = String::new();
-    for (number, run) in report.runs.iter().enumerate() {
-        let Some(conditions) = &run.conditions else { continue };
-        let mark = run.missed_rate().map_or("", |_| NOT_REACHED);
-        let name = format!(
-            "<td class=\"published\" rowspan=\"{}\"><a href=\"#run-{number}\">{}</a><small>{}</small>{mark}</td>",
-            run.published.len(),
-            escape(&title_of_run(report, run)),
-            escape(&in_words(conditions))
-        );
-        for (index, figure) in run.published.iter().enumerate() {
-            let name = if index == 0 { name.as_str() } else { "" };
-            let _ = writeln!(rows, "<tr>{name}{}</tr>", of_figure(figure));
+    let mut names: Vec<&str> = Vec::new();
+    for figure in report.runs.iter().flat_map(|run| &run.published) {
+        if !names.contains(&figure.figure.as_str()) {
+            names.push(&figure.figure);
         }
     }
+    let rows: String = report
+        .runs
+        .iter()
+        .enumerate()
+        .filter_map(|(number, run)| {
+            Some(beside_published(report, (number, run), run.conditions.as_ref()?, &names))
+        })
+        .collect();
     if rows.is_empty() {
         return rows;
     }
+    let heads: String = names.iter().map(|name| format!("<th>{}</th>", escape(name))).collect();
     format!(
         "<h2 id=\"published\">Beside the published load tests</h2>\n<p>They were measured by others, on other machines. Each run does what the \
          publication did; where nothing stands, it names no figure.</p>\n\
-         <div class=\"scroll\"><table>\n<thead><tr><th>run</th><th class=\"text\">figure</th><th>published, before</th><th>published</th>\
-         <th>here</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n"
+         <div class=\"scroll\"><table>\n<thead><tr><th>run</th><th class=\"text\">measured</th>{heads}</tr></thead>\n\
+         <tbody>\n{rows}</tbody></table></div>\n"
     )
+}
+
+/// The rows of a run: what was published, where anything was, and what was measured here.
+fn beside_published(
+    report: &Report,
+    (number, run): (usize, &Run),
+    conditions: &Conditions,
+    names: &[&str],
+) -> String {
+    let sources: [(&str, fn(&Published) -> Option<f64>); 3] = [
+        ("published, before", |figure| figure.before),
+        ("published", |figure| figure.theirs),
+        ("here", |figure| figure.ours),
+    ];
+    let has_any = |of: fn(&Published) -> Option<f64>| run.published.iter().any(|figure| of(figure).is_some());
+    let shown = || sources.iter().filter(|(_, of)| has_any(*of));
+    let mark = run.missed_rate().map_or("", |_| NOT_REACHED);
+    let mut name = format!(
+        "<td class=\"published\" rowspan=\"{}\"><a href=\"#run-{number}\">{}</a><small>{}</small>{mark}</td>",
+        shown().count(),
+        escape(&title_of_run(report, run)),
+        escape(&in_words(conditions))
+    );
+    let mut rows = String::new();
+    for (source, of) in shown() {
+        let cell = |wanted: &&str| {
+            let figure = run.published.iter().find(|figure| figure.figure == **wanted);
+            format!(
+                "<td>{}</td>",
+                escape(&figure.map_or_else(String::new, |figure| figure_text(figure, of(figure))))
+            )
+        };
+        let cells: String = names.iter().map(cell).collect();
+        let _ = writeln!(rows, "<tr>{name}<td class=\"text\">{source}</td>{cells}</tr>");
+        name.clear();
+    }
+    rows
+}
+
+fn figure_text(figure: &Published, value: Option<f64>) -> String {
+    match (value, figure.unit) {
+        (None, _) => NONE.to_owned(),
+        (Some(value), Unit::Micros) => micros(value),
+        (Some(value), Unit::PerSecond) => format!("{}/s", count(value)),
+    }
 }
 
 fn in_words(conditions: &Conditions) -> String {
     let Conditions { source, load, store, answers, connections, server_threads } = conditions;
     let threads = server_threads.map(|threads| format!(", server threads: {threads}")).unwrap_or_default();
     format!("{source}: {load}, {store}, {answers}, connections: {connections}{threads}")
-}
-
-fn of_figure(figure: &Published) -> String {
-    let text = |value: Option<f64>| match (value, figure.unit) {
-        (None, _) => NONE.to_owned(),
-        (Some(value), Unit::Micros) => micros(value),
-        (Some(value), Unit::PerSecond) => format!("{}/s", count(value)),
-    };
-    let cells = [text(figure.before), text(figure.theirs)].map(|cell| format!("<td>{}</td>", escape(&cell)));
-    let [before, theirs] = cells;
-    let (name, ours) = (escape(&figure.figure), escape(&text(figure.ours)));
-    format!("<td class=\"text\">{name}</td>{before}{theirs}<td>{ours}</td>")
 }

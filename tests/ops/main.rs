@@ -2,6 +2,7 @@
 //!
 //! - `install`: manual pages, completions, the Debian package and the unit of systemd
 //! - `service`: what a supervisor is told (`Type=notify`), settings that are only checked, logs as JSON
+//! - `upgrade`: what earlier releases wrote, and nodes of two releases
 //! - `telemetry`: every metric that a dashboard or an alert names exists; a real Prometheus reads a node
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
@@ -12,6 +13,7 @@ mod support;
 mod install;
 mod service;
 mod telemetry;
+mod upgrade;
 
 use std::path::PathBuf;
 

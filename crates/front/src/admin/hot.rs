@@ -2,7 +2,7 @@ use ladoga_runtime::{HotKeys, HotList, HotName, HotReport};
 
 use crate::connection::Link;
 use crate::door::Door;
-use crate::http::{Answer, Refusal, put_bytes};
+use crate::http::{Answer, put_bytes};
 
 const JSON: &str = "application/json";
 /// Names of each kind in an answer.
@@ -18,7 +18,7 @@ const NAMES_MAX: usize = 20;
 ///
 /// A name that is no UTF-8 is `name_base64`. One that is longer than 128 bytes is cut there, and has `bytes`. Who has a token is told
 /// only names that the token is about.
-pub(crate) fn hot<K>(door: &Door<K>, link: &Link) -> Result<Answer, Refusal> {
+pub(crate) fn hot<K>(door: &Door<K>, link: &Link) -> Answer {
     let is_told = |name: &HotName| {
         // It is not a request for the key, so it is none that was denied.
         link.caller().is_none_or(|caller| caller.may_see(&name.shown))
@@ -30,7 +30,7 @@ pub(crate) fn hot<K>(door: &Door<K>, link: &Link) -> Result<Answer, Refusal> {
     out.extend_from_slice(b",\"writes\":");
     put_list(&mut out, &writes, is_told);
     out.extend_from_slice(b"}\n");
-    Ok(Answer::content(JSON, out))
+    Answer::content(JSON, out)
 }
 
 fn put_list(out: &mut Vec<u8>, list: &HotList, is_told: impl Fn(&HotName) -> bool) {

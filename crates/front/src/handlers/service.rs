@@ -55,7 +55,7 @@ impl<K: KeyValue> Call<'_, K> {
             Operation::Peer => admin::admit_peer(door, &request).map(|()| Reply::Now(Outcome::Peer)),
             Operation::Repair => admin::repair(door).map(Reply::now),
             Operation::Metrics => admin::metrics(door, &request).map(Reply::now),
-            Operation::Hot => admin::hot(door, self.link).map(Reply::now),
+            Operation::Hot => Ok(Reply::now(admin::hot(door, self.link))),
             Operation::Profile => {
                 let is_anybodys = door.access.guard.is_none();
                 let profile = admin::profile(&door.core, self.link, &request.uri, is_anybodys)?;

@@ -87,7 +87,7 @@ impl Asked {
     }
 }
 
-/// WaitTimes for `future`; answers also for how long, in nanoseconds from the first time that it was not ready. The clock is asked only if
+/// Waits for `future`; answers also for how long, in nanoseconds from the first time that it was not ready. The clock is asked only if
 /// there is something to wait for.
 pub(crate) async fn waiting_ns<T>(clock: &dyn Clock, future: impl Future<Output = T>) -> (T, u64) {
     let (mut future, mut began_ns) = (pin!(future), None);

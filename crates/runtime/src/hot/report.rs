@@ -46,8 +46,10 @@ pub struct HotName {
 impl HotReport {
     /// Of these event loops, as of now on the clock that counted.
     pub fn of<'h>(loops: impl Iterator<Item = &'h HotKeys> + Clone, now_ns: u64) -> HotReport {
-        let list = |kind| HotList::of(loops.clone(), kind, now_ns);
-        HotReport { reads: list(AccessKind::Read), writes: list(AccessKind::Write) }
+        HotReport {
+            reads: HotList::of(loops.clone(), AccessKind::Read, now_ns),
+            writes: HotList::of(loops, AccessKind::Write, now_ns),
+        }
     }
 }
 

@@ -23,7 +23,7 @@ impl Samples {
 
     /// A value of a label of the series that is 1.
     pub(super) fn state(&self, name: &str, label: &str) -> Option<&str> {
-        let sample = self.of(name, &[]).find(|sample| sample.value == 1.0)?;
+        let sample = self.of(name, &[]).find(|sample| sample.value > 0.5)?;
         sample.label(label)
     }
 
@@ -34,7 +34,7 @@ impl Samples {
             let Some(bound) = sample.label("le").and_then(|bound| bound.parse::<f64>().ok()) else {
                 continue;
             };
-            match buckets.iter_mut().find(|(known, _)| *known == bound) {
+            match buckets.iter_mut().find(|(known, _)| known.total_cmp(&bound).is_eq()) {
                 Some((_, count)) => *count += sample.value,
                 None => buckets.push((bound, sample.value)),
             }
@@ -106,9 +106,9 @@ mod tests {
     #[test]
     fn series_are_summed_by_their_labels() {
         let samples = Samples::parse(TEXT);
-        assert_eq!(samples.sum("f_total", &[]), 12.0);
-        assert_eq!(samples.sum("f_total", &[("a", &["x", "z"])]), 5.0);
-        assert_eq!(samples.sum("f_total", &[("b", &["1"]), ("a", &["y"])]), 7.0);
+        let sums = (samples.sum("f_total", &[]), samples.sum("f_total", &[("a", &["x", "z"])]));
+        assert_eq!(sums, (12.0, 5.0));
+        assert_eq!(Some(samples.sum("f_total", &[("b", &["1"]), ("a", &["y"])])), Some(7.0));
         assert_eq!((samples.sum("plain", &[]), samples.sum("broken", &[])), (2.5, 0.0));
         assert_eq!(samples.state("f_state", "of"), Some("a \"b\\"));
         assert_eq!(samples.buckets("f_s_bucket", &[]), [(0.5, 1.0), (f64::INFINITY, 7.0)]);

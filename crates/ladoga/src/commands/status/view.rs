@@ -128,7 +128,7 @@ impl View<'_> {
 /// Adds the counts of other buckets, so many times.
 fn merged(mut buckets: Vec<(f64, f64)>, others: &[(f64, f64)], times: f64) -> Vec<(f64, f64)> {
     for (bound, count) in others {
-        match buckets.iter_mut().find(|(known, _)| known == bound) {
+        match buckets.iter_mut().find(|(known, _)| known.total_cmp(bound).is_eq()) {
             Some((_, sum)) => *sum += times * count,
             None => buckets.push((*bound, times * count)),
         }

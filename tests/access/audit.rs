@@ -33,7 +33,7 @@ fn what_is_refused_and_what_operators_do_is_written_down() {
     let app = tokens.create("app", "read,write", &["--prefix", "user:"]);
     let ops = tokens.create("ops", "admin,profile", &[]);
     let launch = tokens.launch().flag("--audit", log.to_str().expect("a path of text"));
-    let node = RespNode::launch(launch);
+    let mut node = RespNode::launch(launch);
     let mut connection = node.node.connect();
     let mut send = |asked: (&str, &str), token: Option<&str>, body: Option<&[u8]>| {
         ask(&mut connection, asked, token, body).status
@@ -60,6 +60,12 @@ fn what_is_refused_and_what_operators_do_is_written_down() {
         wait_for_line(&log, who, what, status);
     }
     assert_eq!(lines(&log).len(), 6, "and nothing else: {:?}", lines(&log));
+    // What happens last is written before the node ends.
+    for _ in 0..100 {
+        assert_eq!(send(("GET", &entity("a")), None, None), 401);
+    }
+    node.node.stop();
+    assert_eq!(lines(&log).len(), 106);
 }
 
 #[test]

@@ -51,6 +51,8 @@ fn nothing_is_served_before_a_client_says_who_it_is() {
         let mut client = node.connect();
         assert!(client.ask(&command).starts_with(['+', '%']), "{command}");
         assert_eq!(client.ask("GET k"), "$1\r\nv\r\n", "{command}");
+        assert_eq!(client.ask("ACL WHOAMI"), "$3\r\napp\r\n", "{command}");
+        assert!(client.ask("CLIENT LIST").contains(" user=app "), "{command}");
     }
 }
 

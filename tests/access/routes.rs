@@ -24,7 +24,7 @@ const fn route(
 const ANY_TOKEN: &[&str] = &[];
 
 /// What needs a token.
-static CLOSED: [Route; 12] = [
+static CLOSED: [Route; 13] = [
     route("GET", "/v0/entity?id=k", None, &["read"]),
     route("HEAD", "/v0/entity?id=k", None, &["read"]),
     route("PUT", "/v0/entity?id=k", Some(b"1"), &["write"]),
@@ -37,6 +37,7 @@ static CLOSED: [Route; 12] = [
     route("GET", "/v0/cluster", None, &["metrics"]),
     route("POST", "/v0/repair", None, &["admin"]),
     route("GET", "/metrics", None, &["metrics"]),
+    route("GET", "/v0/hot", None, &["admin"]),
     route("GET", "/debug/profile/cpu?seconds=0", None, &["profile"]),
 ];
 /// What anybody may ask.

@@ -2,6 +2,8 @@
 //!
 //! - `install`: manual pages, completions, the Debian package and the unit of systemd
 //! - `service`: what a supervisor is told (`Type=notify`), settings that are only checked, logs as JSON
+//! - `slow`: requests that the log tells of; `hot`: what clients ask for most; `watch`: what a node does, look after look
+//! - `upgrade`: what earlier releases wrote, and nodes of two releases; `helm`: the chart
 //! - `telemetry`: every metric that a dashboard or an alert names exists; a real Prometheus reads a node
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
@@ -9,9 +11,14 @@
 #[expect(dead_code, unused_imports, reason = "every test crate uses its part")]
 mod support;
 
+mod helm;
+mod hot;
 mod install;
 mod service;
+mod slow;
 mod telemetry;
+mod upgrade;
+mod watch;
 
 use std::path::PathBuf;
 

@@ -39,6 +39,20 @@ impl<K> Door<K> {
         }
         self.opening.get().ok_or(Error::Opening)
     }
+
+    /// What a read takes its time for, beside what it waits for before.
+    pub(crate) fn reads_from(&self) -> &'static str {
+        if self.is_alone { "disk" } else { self.others() }
+    }
+
+    /// The same of a write: its place in the queue, the log, and a sync if it needs one.
+    pub(crate) fn writes_to(&self) -> &'static str {
+        if self.is_alone { "commit" } else { self.others() }
+    }
+
+    fn others(&self) -> &'static str {
+        if self.cluster.is_some() { "replicas" } else { "cassandra" }
+    }
 }
 
 /// A service that is there once the data directory is open.

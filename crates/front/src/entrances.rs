@@ -66,6 +66,7 @@ impl<K: KeyValue> Protocol for Entrances<K> {
     fn time_passes(&self) {
         let Door { core, uploads, streams, .. } = &*self.http;
         core.look_at_the_date();
+        core.slow.time_passes(core.clock.monotonic_ns());
         [&core.bodies, uploads, streams].into_iter().for_each(Gate::look_at_the_clock);
     }
 }

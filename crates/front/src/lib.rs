@@ -6,6 +6,7 @@
 //! - `auth`: who may do what
 //! - `door`: what the requests of an event loop share
 //! - `handlers`: parse, ask the service, answer
+//! - `slow`: the log of slow requests
 //! - `serve`: a connection from its first request to its last word
 //! - `resp`: the same for the protocol of Redis
 //! - `entrances`: both, on one event loop
@@ -22,6 +23,7 @@ mod handlers;
 mod http;
 mod resp;
 mod serve;
+mod slow;
 
 pub use auth::{Access, Audit, Guard, Hosts};
 pub use connection::{Core, Link};

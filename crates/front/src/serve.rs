@@ -15,7 +15,7 @@ use crate::connection::{
     write_stream, yield_once,
 };
 use crate::door::Door;
-use crate::handlers::{self, Audited, Outcome, Reply};
+use crate::handlers::{self, Audited, Outcome, Reply, announced_bytes, known_bytes, tell_slow};
 use crate::http::{Answer, ETag, EVENTS, NDJSON, Refusal};
 
 /// A body up to this length is copied behind its head; a longer one is written from its own buffer.
@@ -100,7 +100,8 @@ fn after_no_request(no_request: &NoRequest) -> CloseReason {
 async fn answer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>, request: Request) -> Option<CloseReason> {
     let core = &door.core;
     let started_ns = core.clock.monotonic_ns();
-    let audited = Audited::begin(door, &request);
+    let (audited, received_bytes) = (Audited::begin(door, &request), announced_bytes(&request));
+    link.asked.begin_anew();
     let (operation, reply) = handlers::handle(door, link, request);
     let outcome = match reply {
         Reply::Now(outcome) => outcome,
@@ -114,7 +115,13 @@ async fn answer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>, request: Reque
     if let Some(audited) = audited {
         audited.end(door, link, operation, status);
     }
-    core.metrics.answered(operation, status.as_u16(), core.clock.monotonic_ns().saturating_sub(started_ns));
+    let now_ns = core.clock.monotonic_ns();
+    let total_ns = now_ns.saturating_sub(started_ns);
+    core.metrics.answered(operation, status.as_u16(), total_ns);
+    if core.slow.is_slow(total_ns) {
+        let bytes = (received_bytes, known_bytes(&outcome));
+        tell_slow(door, link, (operation, status), bytes, (total_ns, now_ns));
+    }
     let written = match outcome {
         Outcome::Answer(answer) => write_answer(core, link, answer).await.map_err(StreamError::from),
         Outcome::Stream(streamed) => stream(core, link, streamed).await,

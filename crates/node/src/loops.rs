@@ -27,7 +27,7 @@ pub(crate) struct Loops {
     cursors: Arc<Cursors>,
     /// Whether they may delete everything at once.
     resp_flush: bool,
-    access: Arc<Access>,
+    pub(crate) access: Arc<Access>,
 }
 
 impl Loops {

@@ -153,6 +153,7 @@ impl<S: Store> Node<S> {
         }
         let closed = self.shared.store.get().map_or(Ok(()), |store| store.close());
         self.server.stop();
+        self.shared.loops.access.close();
         match (self.supervisor.check(), closed) {
             (Ok(()), closed) => closed.map_err(StopError::Close),
             (Err(panicked), Ok(())) => Err(StopError::Panicked(panicked)),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ladoga_cassandra::Driver;
 use ladoga_env::Clock;
-use ladoga_front::{Entrances, Opening};
+use ladoga_front::{Access, Entrances, Opening};
 use ladoga_runtime::{Panicked, Supervisor};
 use ladoga_server::{Server, ServerConfig, StartError};
 
@@ -19,15 +19,17 @@ pub struct Stateless {
     server: Server,
     driver: Driver,
     supervisor: Supervisor,
+    access: Arc<Access>,
 }
 
 impl Stateless {
     /// Listens, and serves from there.
     pub fn start(config: Config, clock: Arc<dyn Clock>, driver: Driver) -> Result<Stateless, StartError> {
         let Config { listen, resp, resp_flush, event_loops, limits, access, .. } = config;
+        let of_loops = Arc::clone(&access);
         let supervisor = Supervisor::default();
         let loops =
-            Arc::new(Loops::new(limits.clone(), event_loops, (resp_flush, access), Arc::clone(&clock)));
+            Arc::new(Loops::new(limits.clone(), event_loops, (resp_flush, of_loops), Arc::clone(&clock)));
         let (metrics, listen) = (Arc::clone(&loops.metrics), vec![listen, resp]);
         let config =
             ServerConfig { listen, event_loops, limits, clock, metrics, supervisor: supervisor.clone() };
@@ -37,7 +39,7 @@ impl Stateless {
             let opening = Rc::new(Opening::new(move || Some(services())));
             loops.entrances(index, loops.door(context, opening, (nodes, false), None))
         })?;
-        Ok(Stateless { server, driver, supervisor })
+        Ok(Stateless { server, driver, supervisor, access })
     }
 
     /// Where it listens for HTTP.
@@ -60,6 +62,7 @@ impl Stateless {
         self.server.drain();
         self.server.stop();
         self.driver.close();
+        self.access.close();
         self.supervisor.check().map_err(StopError::Panicked)
     }
 }

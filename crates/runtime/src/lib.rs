@@ -3,6 +3,7 @@
 //! - `supervisor`: tasks and threads that a node cannot do without
 //! - `loop_context`: clock, metrics and shutdown of one event loop
 //! - `gates`: bounds that are shared fairly: who is admitted, who gives way, who is refused
+//! - `hot`: the keys and prefixes that clients ask for most
 //! - `keepalive`: when the connection of a peer counts as dead
 //! - `one_shot`: an answer for one task of an event loop
 //! - `metrics`: the figures of event loops, each written by its own thread
@@ -12,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod gates;
+mod hot;
 mod keepalive;
 mod loop_context;
 mod metrics;
@@ -19,6 +21,7 @@ mod one_shot;
 mod supervisor;
 
 pub use gates::{Address, Displaced, Gate, OverCapacity, Permit};
+pub use hot::{AccessKind, HotKeys, HotList, HotName, HotReport};
 pub use keepalive::KEEP_ALIVE;
 pub use loop_context::{LoopContext, SCRATCH_BYTES};
 pub use metrics::{CommandKind, HistogramSum, LoopMetrics, Metrics, Operation, Sums, Tail, Taken};

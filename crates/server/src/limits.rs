@@ -19,6 +19,8 @@ pub struct Limits {
     pub uploads_max: usize,
     /// Bytes of values on their way in that have arrived, large and small ones apart.
     pub body_bytes_max: u64,
+    /// How long a request has to take to be told in the log; `None` if none is.
+    pub slow_request_ms: Option<u64>,
 }
 
 /// The memory that an answer larger than memory takes: the piece that is sent, and the one that is read ahead.
@@ -39,6 +41,9 @@ const TRANSFERS_MIN: u64 = 24;
 /// However much there is, more would only wait for the disk together.
 const STREAMS_MAX: u64 = 512;
 const UPLOADS_MAX: u64 = 64;
+
+/// A request that takes so long is told in the log, unless the operator wants it otherwise.
+const SLOW_REQUEST_MS: u64 = 1_000;
 
 impl Limits {
     /// Bounds that go with a memory budget.
@@ -68,6 +73,7 @@ impl Default for Limits {
             streams_max: 64,
             uploads_max: 32,
             body_bytes_max: 32 << 20,
+            slow_request_ms: Some(SLOW_REQUEST_MS),
         }
     }
 }

@@ -23,6 +23,11 @@ fn counters(sums: &Sums) -> impl Iterator<Item = Metric> {
     [
         ("ladoga_request_body_bytes_total", "Bytes of values received from clients.", sums.received_bytes),
         ("ladoga_response_body_bytes_total", "Bytes of response bodies sent to clients.", sums.sent_bytes),
+        (
+            "ladoga_slow_requests_total",
+            "Requests and Redis commands that took as long as --slow-request, or longer.",
+            sums.slow_requests,
+        ),
         ("ladoga_responses_aborted_total", "Responses that could not be completed.", sums.cut_off),
         (
             "ladoga_versions_refused_clock_ahead_total",

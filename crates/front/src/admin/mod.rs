@@ -6,11 +6,13 @@
 //! - `exposition`: how `/metrics` writes what the node, its store and its cluster count
 //! - `accept`: which of its formats a request prefers
 //! - `cluster`: the state of the cluster, its repair, and the way in for other nodes
+//! - `hot`: the keys and prefixes that clients ask for most
 //! - `profile`: profiles of this process; `profiling`: how they are taken, on threads of their own
 
 mod accept;
 mod cluster;
 mod exposition;
+mod hot;
 mod metrics;
 mod probes;
 mod profile;
@@ -21,6 +23,7 @@ use exposition::Exposition;
 use metrics::loop_metrics;
 
 pub(crate) use cluster::{admit_peer, cluster, repair};
+pub(crate) use hot::hot;
 pub(crate) use probes::{live, ready};
 pub(crate) use profile::profile;
 pub(crate) use status::{metrics, status};

@@ -16,6 +16,13 @@ pub struct Access {
     pub audit: Option<Arc<Audit>>,
 }
 
+impl Access {
+    /// Waits until the audit log is written.
+    pub fn close(&self) {
+        self.audit.iter().for_each(|audit| audit.close());
+    }
+}
+
 impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Access").field("has_tokens", &self.guard.is_some()).finish_non_exhaustive()

@@ -2,7 +2,9 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
+
+use parking_lot::Mutex;
 
 use super::audit_line::AuditLine;
 
@@ -13,9 +15,18 @@ const LINES_A_WRITE: usize = 256;
 
 /// The audit log. An event loop only puts a line into a queue; if that is full, the line is lost and counted.
 pub struct Audit {
-    lines: SyncSender<Vec<u8>>,
+    lines: SyncSender<Message>,
     has_writes: bool,
     counts: Arc<Counts>,
+    /// Until it is closed.
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the thread that writes is told.
+enum Message {
+    Line(Vec<u8>),
+    /// Nothing comes behind it.
+    End,
 }
 
 #[derive(Default)]
@@ -30,8 +41,10 @@ impl Audit {
         let (lines, queue) = sync_channel(QUEUE_LINES_MAX);
         let counts = Arc::new(Counts::default());
         let counted = Arc::clone(&counts);
-        thread::Builder::new().name("audit".to_owned()).spawn(move || write_lines(&queue, file, &counted))?;
-        Ok(Audit { lines, has_writes, counts })
+        let thread = thread::Builder::new()
+            .name("audit".to_owned())
+            .spawn(move || write_lines(&queue, file, &counted))?;
+        Ok(Audit { lines, has_writes, counts, thread: Mutex::new(Some(thread)) })
     }
 
     /// Whether every write is wanted, and not only what is refused and what operators do.
@@ -41,8 +54,17 @@ impl Audit {
 
     /// Has a line written, unless there are too many.
     pub(crate) fn record(&self, line: &AuditLine<'_>) {
-        if self.lines.try_send(line.to_bytes()).is_err() {
+        if self.lines.try_send(Message::Line(line.to_bytes())).is_err() {
             self.counts.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until all lines are written. What is recorded later is lost and counted.
+    pub fn close(&self) {
+        let Some(thread) = self.thread.lock().take() else { return };
+        // If the thread is gone, it has told why.
+        if self.lines.send(Message::End).is_ok() {
+            let _ = thread.join();
         }
     }
 
@@ -51,16 +73,22 @@ impl Audit {
     }
 }
 
-/// Until the last who could record something is gone.
-fn write_lines(queue: &Receiver<Vec<u8>>, mut file: impl Write, counts: &Counts) {
-    let mut is_told = false;
-    while let Ok(mut bytes) = queue.recv() {
+/// Until the end is told, or the last who could record something is gone.
+fn write_lines(queue: &Receiver<Message>, mut file: impl Write, counts: &Counts) {
+    let (mut is_told, mut has_ended) = (false, false);
+    while !has_ended && let Ok(Message::Line(mut bytes)) = queue.recv() {
         let mut lines = 1;
         while lines < LINES_A_WRITE
+            && !has_ended
             && let Ok(more) = queue.try_recv()
         {
-            bytes.extend_from_slice(&more);
-            lines += 1;
+            match more {
+                Message::Line(more) => {
+                    bytes.extend_from_slice(&more);
+                    lines += 1;
+                }
+                Message::End => has_ended = true,
+            }
         }
         match file.write_all(&bytes).and_then(|()| file.flush()) {
             Ok(()) => {
@@ -117,5 +145,31 @@ mod tests {
             thread::yield_now();
         }
         assert_eq!(audit.counts(), (QUEUE_LINES_MAX as u64 + 1, 10));
+    }
+
+    /// A file that can be looked at.
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn who_closes_it_waits_for_the_last_line() {
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let audit = Audit::start(Shared(Arc::clone(&written)), false).expect("a thread");
+        let line = AuditLine { wall_ms: 0, who: None, from: None, what: b"GET /", status: "401" };
+        (0..1_000).for_each(|_| audit.record(&line));
+        audit.close();
+        assert_eq!(written.lock().split(|byte| *byte == b'\n').count(), 1_001);
+        audit.close();
+        audit.record(&line);
+        assert_eq!(audit.counts(), (1_000, 1), "nobody writes it");
     }
 }

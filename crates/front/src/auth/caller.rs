@@ -56,7 +56,12 @@ impl Caller {
         self.counted(self.token.entry.grant.check_key(key))
     }
 
-    /// The same with all of these keys.
+    /// Whether it may be told that there is this key. That is no attempt to do anything, and not counted as one.
+    pub(crate) fn may_see(&self, key: &[u8]) -> bool {
+        self.token.entry.grant.check_key(key).is_ok()
+    }
+
+    /// The same as `check_key` with all of these keys.
     pub(crate) fn check_range(&self, start: &[u8], end: Option<&[u8]>) -> Result<(), Denied> {
         self.counted(self.token.entry.grant.check_range(start, end))
     }

@@ -4,8 +4,10 @@ use std::rc::Rc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use ladoga_http1::server::Timeouts;
-use ladoga_runtime::{Gate, LoopContext};
+use ladoga_runtime::{AccessKind, Gate, LoopContext};
 use ladoga_server::Limits;
+
+use crate::slow::SlowLog;
 
 /// What all connections of one event loop share.
 pub struct Core {
@@ -13,6 +15,7 @@ pub struct Core {
     pub(crate) limits: Limits,
     /// Bytes of values on their way into memory, small ones apart: this loop's share of them.
     pub(crate) bodies: Gate,
+    pub(crate) slow: SlowLog,
     /// The time of day as answers have it, as of the last look.
     date: RefCell<String>,
 }
@@ -29,9 +32,15 @@ impl Deref for Core {
 impl Core {
     /// Of an event loop.
     pub fn new(context: Rc<LoopContext>, limits: Limits, bodies: Gate) -> Core {
-        let core = Core { context, limits, bodies, date: RefCell::default() };
+        let slow = SlowLog::new(limits.slow_request_ms);
+        let core = Core { context, limits, bodies, slow, date: RefCell::default() };
         core.look_at_the_date();
         core
+    }
+
+    /// A client asks for a key.
+    pub(crate) fn count_access(&self, kind: AccessKind, key: &[u8]) {
+        self.metrics.hot.count(kind, key, || self.clock.monotonic_ns());
     }
 
     pub(crate) fn look_at_the_date(&self) {

@@ -17,6 +17,7 @@ use super::guest::Guest;
 use super::socket::Socket;
 use crate::auth::{Caller, Guard, Unauthorized};
 use crate::http::{HEADERS_BYTES_MAX, REQUEST_LINE_BYTES_MAX};
+use crate::slow::Asked;
 
 /// After so long without a request, a connection keeps no buffers.
 const BUFFERS_KEPT_MS: u64 = 500;
@@ -34,6 +35,8 @@ pub struct Link {
     /// Once it was asked for.
     address: Cell<Option<Address>>,
     guest: Guest,
+    /// What the log of slow requests would have of the request in turn.
+    pub(crate) asked: Asked,
     /// Whether what arrives of a body is still to be charged: nobody knew how much it would be.
     charges_pieces: Cell<bool>,
     /// Whether it was accepted while the node was draining: then it is answered instead of being closed.
@@ -62,6 +65,7 @@ impl Link {
             core,
             address: Cell::new(None),
             guest: Guest::default(),
+            asked: Asked::default(),
             charges_pieces: Cell::new(false),
             ending: Ending::none(),
         }

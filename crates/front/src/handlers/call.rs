@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use ladoga_model::Replicas;
+use ladoga_runtime::AccessKind;
 use ladoga_service::{Context, Error, KeySpan, KeyValue, Later, Precondition};
 
 use crate::connection::{Following, Link, StreamError, Streamed};
@@ -30,14 +31,19 @@ impl<'c, K: KeyValue> Call<'c, K> {
         let (door, link) = (Rc::clone(self.door), Rc::clone(self.link));
         Ok(Reply::later(async move {
             let waited_ms = unless_left(&link, ready).await?;
+            link.asked.waited(|waits| waits.ready_ns = waited_ms * 1_000_000);
             let call = Call { door: &door, link: &link, waited_ms };
             Ok(serve(&call)?.outcome().await)
         }))
     }
 
-    /// Refuses a key that who asks has nothing to do with.
-    pub(super) fn check_key(&self, key: &[u8]) -> Result<(), Refusal> {
-        self.link.caller().map_or(Ok(()), |caller| caller.check_key(key)).map_err(Refusal::denied)
+    /// Refuses a key that who asks has nothing to do with; else it is what the request is about.
+    pub(super) fn admit_key(&self, kind: AccessKind, key: &[u8]) -> Result<(), Refusal> {
+        let checked = self.link.caller().map_or(Ok(()), |caller| caller.check_key(key));
+        checked.map_err(Refusal::denied)?;
+        self.link.asked.is_about(key);
+        self.door.core.count_access(kind, key);
+        Ok(())
     }
 
     /// The same of a range.

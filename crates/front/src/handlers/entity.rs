@@ -8,6 +8,7 @@ use ladoga_service::{KeyValue, LargeValue, Lookup, Pieces, Precondition, StoredC
 use super::call::{Call, Outcome, Reply};
 use crate::connection::Streamed;
 use crate::http::{Answer, Conditions, ETag, EntityTarget, OCTETS, ReadVerdict, Refusal, TEXT};
+use crate::slow::waiting_ns;
 
 /// `GET` and `HEAD` of an entity: answered at once if memory can tell.
 pub(super) fn get<K: KeyValue>(
@@ -71,8 +72,10 @@ fn large_value<K: KeyValue>(
     (etag, expires): (Option<ETag>, Option<Box<str>>),
 ) -> Result<Reply, Refusal> {
     let permit = call.door.streams.enter(call.link.address(), 1)?;
+    let (core, link) = (Rc::clone(&call.door.core), Rc::clone(call.link));
     Ok(Reply::later(async move {
-        permit.granted().await;
+        let ((), waited_ns) = waiting_ns(&*core.clock, permit.granted()).await;
+        link.asked.waited(|waits| waits.admission_ns += waited_ns);
         let first = pieces.next().await?;
         let bytes = Some(bytes);
         Ok(Outcome::Stream(Streamed {

@@ -7,6 +7,7 @@
 //! - `put`: stores a value that fits into memory
 //! - `upload`: stores one that does not
 //! - `value`: reads a value from the connection
+//! - `slow_request`: what the log has of one that took long
 //! - `range`: streams entities; `changes`: tells what becomes of them
 //! - `batch`: many operations in one request
 
@@ -19,9 +20,11 @@ mod entity;
 mod put;
 mod range;
 mod service;
+mod slow_request;
 mod upload;
 mod value;
 
 pub(crate) use audited::Audited;
 pub(crate) use call::{Outcome, Reply};
 pub(crate) use service::handle;
+pub(crate) use slow_request::{announced_bytes, known_bytes, tell_slow};

@@ -9,6 +9,7 @@ use super::call::{Call, Outcome, Reply};
 use super::upload::upload;
 use super::value::{VALUE_BYTES_UNCOUNTED, read_value};
 use crate::http::{Answer, EntityTarget, Refusal};
+use crate::slow::waiting_ns;
 
 /// `PUT` of an entity. What this node can refuse by itself is refused before the value is read.
 pub(super) fn put<K: KeyValue>(
@@ -26,7 +27,10 @@ pub(super) fn put<K: KeyValue>(
         if !context.precondition.is_none() {
             service.admit_conditional(&context, target.key(), bytes).await?;
         }
-        let (value, room) = read_value(&core, &link, bytes).await?;
+        let (read, waited_ns) = waiting_ns(&*core.clock, read_value(&core, &link, bytes)).await;
+        // What it waited for room while it was read was counted as that.
+        link.asked.waited(|waits| waits.body_ns = waited_ns.saturating_sub(waits.admission_ns));
+        let (value, room) = read?;
         let version = service.put(&context, target, value, room).await?;
         Ok(Outcome::Answer(Answer::empty(StatusCode::CREATED).with_version(version)))
     }))

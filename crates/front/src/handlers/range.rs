@@ -7,6 +7,7 @@ use ladoga_service::{KeyValue, Piece, Pieces, Scope};
 use super::call::{Call, Outcome, Reply};
 use crate::connection::{Link, SILENCE_MS_MAX, Streamed};
 use crate::http::{Framing, NDJSON, OCTETS, RangeTarget, Refusal, TEXT, Telling, prefers_ndjson};
+use crate::slow::waiting_ns;
 
 /// `GET` of a range of entities.
 pub(super) fn range<K: KeyValue>(call: &Call<'_, K>, request: &Request) -> Result<Reply, Refusal> {
@@ -28,9 +29,11 @@ pub(super) fn range<K: KeyValue>(call: &Call<'_, K>, request: &Request) -> Resul
 fn stream<K: KeyValue>(call: &Call<'_, K>, target: RangeTarget, telling: Telling) -> Result<Reply, Refusal> {
     let service = Rc::clone(call.service()?);
     let permit = call.door.streams.enter(call.link.address(), 1)?;
-    let (context, link) = (call.context(target.replicas), Rc::clone(call.link));
+    let (context, core) = (call.context(target.replicas), Rc::clone(&call.door.core));
+    let link = Rc::clone(call.link);
     Ok(Reply::later(async move {
-        permit.granted().await;
+        let ((), waited_ns) = waiting_ns(&*core.clock, permit.granted()).await;
+        link.asked.waited(|waits| waits.admission_ns += waited_ns);
         let pieces = service.range(&context, target.range, telling.format()).await?;
         let first = first_piece(&link, pieces).await?;
         Ok(Outcome::Stream(Streamed {

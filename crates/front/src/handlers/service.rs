@@ -2,7 +2,7 @@ use std::rc::Rc;
 
 use ladoga_http1::Uri;
 use ladoga_http1::server::Request;
-use ladoga_runtime::Operation;
+use ladoga_runtime::{AccessKind, Operation};
 use ladoga_service::KeyValue;
 
 use super::admit::admit;
@@ -55,6 +55,7 @@ impl<K: KeyValue> Call<'_, K> {
             Operation::Peer => admin::admit_peer(door, &request).map(|()| Reply::Now(Outcome::Peer)),
             Operation::Repair => admin::repair(door).map(Reply::now),
             Operation::Metrics => admin::metrics(door, &request).map(Reply::now),
+            Operation::Hot => Ok(Reply::now(admin::hot(door, self.link))),
             Operation::Profile => {
                 let is_anybodys = door.access.guard.is_none();
                 let profile = admin::profile(&door.core, self.link, &request.uri, is_anybodys)?;
@@ -68,7 +69,7 @@ impl<K: KeyValue> Call<'_, K> {
         let conditions = Conditions::of(&request).map_err(Refusal::bad_request)?;
         let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;
         target.check_read().map_err(Refusal::bad_request)?;
-        self.check_key(target.key())?;
+        self.admit_key(AccessKind::Read, target.key())?;
         self.once_it_is_ready(move |call| entity::get(call, operation, &target, conditions))
     }
 
@@ -78,7 +79,7 @@ impl<K: KeyValue> Call<'_, K> {
         let precondition = conditions.of_write().map_err(Refusal::bad_request)?;
         let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;
         target.check_ttl(operation == Operation::Put).map_err(Refusal::bad_request)?;
-        self.check_key(target.key())?;
+        self.admit_key(AccessKind::Write, target.key())?;
         if !precondition.is_none() {
             check_majority(target.replicas())?;
         }
@@ -95,7 +96,7 @@ impl<K: KeyValue> Call<'_, K> {
         let precondition = conditions.of_write().map_err(Refusal::bad_request)?;
         let change = change(&request.uri).map_err(Refusal::bad_request)?;
         let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;
-        self.check_key(target.key())?;
+        self.admit_key(AccessKind::Write, target.key())?;
         check_majority(target.replicas())?;
         self.once_it_is_ready(move |call| match change {
             EntityChange::Increment(by) => entity::increment(call, (target, by), precondition),

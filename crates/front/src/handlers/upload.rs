@@ -9,6 +9,7 @@ use super::call::{Call, Outcome, Reply};
 use super::value::{check_complete, next_piece_unless_displaced};
 use crate::connection::{Core, Link};
 use crate::http::{Answer, EntityTarget, Refusal};
+use crate::slow::waiting_ns;
 
 /// `PUT` of a value that is not held in memory.
 pub(super) fn upload<K: KeyValue>(
@@ -23,7 +24,8 @@ pub(super) fn upload<K: KeyValue>(
         if !context.precondition.is_none() {
             service.admit_conditional(&context, target.key(), bytes).await.map_err(refused)?;
         }
-        permit.granted().await;
+        let ((), waited_ns) = waiting_ns(&*core.clock, permit.granted()).await;
+        link.asked.waited(|waits| waits.admission_ns += waited_ns);
         let arriving = Arriving { core: &core, link: &link, permit: &permit };
         let upload = service.upload(&context, target.key()).await;
         let finished = receive(arriving, upload, bytes).await?;

@@ -7,6 +7,7 @@ use ladoga_runtime::{Displaced, OverCapacity, Permit, Taken};
 
 use crate::connection::{Core, Link};
 use crate::http::Refusal;
+use crate::slow::waiting_ns;
 
 /// A value of up to this length needs no memory from the gate: it is part of the memory of its connection. For a longer value
 /// the reservation is doubled as it fills, so that no client reserves more than twice of what it sent.
@@ -107,7 +108,8 @@ impl Room<'_> {
                 permit
             }
         };
-        permit.granted().await;
+        let ((), waited_ns) = waiting_ns(&*self.core.clock, permit.granted()).await;
+        self.link.asked.waited(|waits| waits.admission_ns += waited_ns);
         if arrived_bytes < value_bytes {
             permit.waits();
         }

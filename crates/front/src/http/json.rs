@@ -16,7 +16,7 @@ pub(super) fn put_stamp(out: &mut Vec<u8>, version: Version, expires_at_ms: u64)
 }
 
 /// Writes bytes as a member of an object: as text where they are text.
-pub(super) fn put_bytes(out: &mut Vec<u8>, name: &str, bytes: &[u8]) {
+pub(crate) fn put_bytes(out: &mut Vec<u8>, name: &str, bytes: &[u8]) {
     match str::from_utf8(bytes) {
         Ok(text) => {
             out.extend_from_slice(format!("\"{name}\":\"").as_bytes());

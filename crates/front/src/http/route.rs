@@ -46,7 +46,7 @@ const PROFILES: &str = "/debug/profile/{cpu,alloc,lock}";
 
 /// Every path that there is, the most frequent one first. The refusal of any other path lists them, and the refusal of another
 /// method lists those of the path. So a client can learn all of it, and the tests compare it with `docs/http-api.yaml`.
-static ROUTES: [Route; 12] = [
+static ROUTES: [Route; 13] = [
     route!(
         "/v0/entity",
         "GET" => Get needs READ,
@@ -65,6 +65,7 @@ static ROUTES: [Route; 12] = [
     route!("/livez", "GET" => Live needs NOTHING, "HEAD" => Live needs NOTHING),
     route!("/readyz", "GET" => Ready needs NOTHING, "HEAD" => Ready needs NOTHING),
     route!("/metrics", "GET" => Metrics needs METRICS),
+    route!("/v0/hot", "GET" => Hot needs ADMIN),
     route!(PROFILES, "GET" => Profile needs PROFILE),
 ];
 
@@ -83,6 +84,16 @@ pub(crate) fn operation(method: &Method, path: &str) -> Result<(Operation, Need)
     asked
         .map(|(_, operation, need)| (*operation, *need))
         .ok_or_else(|| Refusal::method_not_allowed(method, route.allow))
+}
+
+/// The method and the path of an operation. What a `POST` of an entity does, its query says.
+pub(crate) fn names(operation: Operation) -> (&'static str, &'static str) {
+    let operation = if operation == Operation::Expire { Operation::Increment } else { operation };
+    let of = |route: &Route| {
+        let asked = route.operations.iter().find(|(_, known, _)| *known == operation);
+        asked.map(|(method, ..)| (*method, route.path))
+    };
+    ROUTES.iter().find_map(of).unwrap_or((operation.word(), "none"))
 }
 
 /// All paths, as a person reads a list.
@@ -111,6 +122,7 @@ mod tests {
         assert_eq!(asked_for(&Method::GET, "/v0/changes"), Some(Operation::Changes));
         assert_eq!(asked_for(&Method::GET, "/v0/status"), Some(Operation::Status));
         assert_eq!(asked_for(&Method::GET, "/metrics"), Some(Operation::Metrics));
+        assert_eq!(asked_for(&Method::GET, "/v0/hot"), Some(Operation::Hot));
         for (path, probe) in [("/livez", Operation::Live), ("/readyz", Operation::Ready)] {
             assert_eq!(asked_for(&Method::GET, path), Some(probe));
             assert_eq!(asked_for(&Method::HEAD, path), Some(probe));
@@ -149,11 +161,22 @@ mod tests {
             "/v0/cluster",
             "/v0/peer",
             "/metrics",
+            "/v0/hot",
             "/debug/profile/cpu",
         ] {
             let refusal = operation(&Method::PUT, path).expect_err("no such method");
             assert_eq!(refusal.allow(), Some("GET"), "{path}");
         }
+    }
+
+    #[test]
+    fn every_operation_has_a_method_and_a_path() {
+        for route in &ROUTES {
+            for (_, operation, _) in route.operations {
+                assert_eq!(names(*operation).1, route.path);
+            }
+        }
+        assert_eq!(names(Operation::Expire), ("POST", "/v0/entity"));
     }
 
     #[test]
@@ -166,6 +189,6 @@ mod tests {
         }
         let said = known_paths();
         assert!(said.starts_with("/v0/entity, /v0/entities, "), "{said}");
-        assert!(said.ends_with(", /metrics or /debug/profile/{cpu,alloc,lock}"), "{said}");
+        assert!(said.ends_with(", /v0/hot or /debug/profile/{cpu,alloc,lock}"), "{said}");
     }
 }

@@ -8,13 +8,16 @@ use super::arguments::is;
 use super::failed::Failed;
 use super::serve::{Conversation, Parting};
 use super::served::{CommandResult, Served};
-use super::server::{REDIS_VERSION, unknown_subcommand, wrong_arguments};
+use super::server::{self, REDIS_VERSION, unknown_subcommand, wrong_arguments};
 use super::session::Replies;
 use super::table::{Command, Verb};
 
 /// What Redis says to those who greet before they have said who they are.
 const HELLO_FIRST: &str = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option \
                            can be used to authenticate the client and select the RESP protocol version at the same time";
+
+/// Who everybody is on a node without tokens.
+const DEFAULT_USER: &str = "default";
 
 /// The longest name that a connection or a library has.
 const NAME_BYTES_MAX: usize = 1 << 10;
@@ -44,6 +47,7 @@ impl<K: KeyValue> Conversation<'_, K> {
                 self.session.reset();
                 Ok(Reply::Simple("RESET").into())
             }
+            Verb::Acl => self.acl(request),
             Verb::LadogaReplicas => self.replicas(request),
             // By `EXEC`, nothing is watched any more.
             Verb::Unwatch => Ok(Served::OK),
@@ -111,6 +115,19 @@ impl<K: KeyValue> Conversation<'_, K> {
             3 => self.check_user(&request[1], &request[2]),
             _ => Err(Failed::syntax()),
         }
+    }
+
+    /// `ACL WHOAMI`. Tokens are administered by files, and not by commands.
+    fn acl(&self, request: &Request) -> CommandResult {
+        if is(&request[1], "WHOAMI") && request.len() == 2 {
+            return Ok(Reply::text(self.user().to_owned()).into());
+        }
+        server::nothing_of("ACL", request)
+    }
+
+    /// Who speaks: a token, or who everybody is without one.
+    fn user(&self) -> &str {
+        self.session.caller.as_ref().map_or(DEFAULT_USER, |caller| caller.id())
     }
 
     /// Without tokens there is nobody to be, and any secret will do.
@@ -211,8 +228,12 @@ impl<K: KeyValue> Conversation<'_, K> {
         let resp = if session.dialect == Dialect::Resp3 { 3 } else { 2 };
         format!(
             "id={} addr={peer} laddr={own} fd=0 name={} age={age} idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 cmd=client \
-             user=default resp={resp} lib-name={} lib-ver={}\n",
-            session.id, session.name, session.library.0, session.library.1
+             user={} resp={resp} lib-name={} lib-ver={}\n",
+            session.id,
+            session.name,
+            self.user(),
+            session.library.0,
+            session.library.1
         )
     }
 }

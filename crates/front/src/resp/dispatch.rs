@@ -177,7 +177,6 @@ fn about_the_node<K: KeyValue>(call: &StoreCall<K>, verb: Verb, request: &Reques
         Verb::Info => Ok(server::info(call, request)),
         Verb::Command => describe::command(request),
         Verb::Select => server::select(request),
-        Verb::Acl => server::nothing_of("ACL", request),
         Verb::Module => server::nothing_of("MODULE", request),
         Verb::SlowLog => server::nothing_of("SLOWLOG", request),
         Verb::Latency => server::nothing_of("LATENCY", request),

@@ -3,6 +3,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use super::measured::Measured;
 use super::served::{CommandResult, Served};
 
 /// So many requests of one connection are served side by side.
@@ -64,13 +65,6 @@ struct Request {
     measured: Measured,
     reads: usize,
     held_bytes: u64,
-}
-
-/// By what a request is counted.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Measured {
-    pub(super) kind: ladoga_runtime::CommandKind,
-    pub(super) started_ns: u64,
 }
 
 impl InFlight {
@@ -146,8 +140,6 @@ mod tests {
     use bytes::Bytes;
     use std::task::Waker;
 
-    const MEASURED: Measured = Measured { kind: ladoga_runtime::CommandKind::Read, started_ns: 0 };
-
     fn never() -> Serving {
         Box::pin(std::future::pending())
     }
@@ -157,18 +149,24 @@ mod tests {
         let mut context = Context::from_waker(Waker::noop());
         let mut in_flight = InFlight::new();
         assert!(in_flight.admits(Wave::Alone, 100));
-        in_flight.begin((Wave::Reads, READS_MAX - 1), never(), MEASURED, &mut context);
+        in_flight.begin((Wave::Reads, READS_MAX - 1), never(), Measured::unknown(0), &mut context);
         assert!(in_flight.admits(Wave::Reads, 1) && !in_flight.admits(Wave::Reads, 2));
         assert!(in_flight.admits(Wave::Any, 0));
         assert!(!in_flight.admits(Wave::Writes, 0) && !in_flight.admits(Wave::Alone, 0));
-        in_flight.push(Served::value(Some(Bytes::from(vec![0; HELD_BYTES_MAX as usize]))), MEASURED);
+        in_flight
+            .push(Served::value(Some(Bytes::from(vec![0; HELD_BYTES_MAX as usize]))), Measured::unknown(0));
         assert!(!in_flight.admits(Wave::Reads, 1) && !in_flight.admits(Wave::Any, 0));
         assert!(in_flight.poll_first(&mut context).is_pending());
 
         let mut in_flight = InFlight::new();
         for _ in 0..IN_FLIGHT_MAX {
             assert!(in_flight.admits(Wave::Writes, 0));
-            in_flight.begin((Wave::Writes, 0), Box::pin(async { Served::OK }), MEASURED, &mut context);
+            in_flight.begin(
+                (Wave::Writes, 0),
+                Box::pin(async { Served::OK }),
+                Measured::unknown(0),
+                &mut context,
+            );
         }
         assert!(!in_flight.admits(Wave::Writes, 0));
         assert!(in_flight.poll_first(&mut context).is_ready() && in_flight.admits(Wave::Writes, 0));

@@ -12,8 +12,9 @@ use super::call::StoreCall;
 use super::dispatch;
 use super::door::RespDoor;
 use super::failed::Failed;
-use super::in_flight::{Begun, InFlight, Measured, READS_MAX};
+use super::in_flight::{Begun, InFlight, READS_MAX};
 use super::link::RespLink;
+use super::measured::Measured;
 use super::served::Served;
 use super::session::Session;
 use super::table::{Command, Verb};
@@ -149,18 +150,19 @@ impl<K: KeyValue> Conversation<'_, K> {
             Ok(command) => command,
             Err(reply) => {
                 self.session.transaction.spoil();
-                return self.reply_alone(reply.into(), CommandKind::Other, started_ns).await;
+                return self.reply_alone(reply.into(), Measured::unknown(started_ns)).await;
             }
         };
         if let Err(reply) = self.authorize(command, &request) {
             self.session.transaction.spoil();
-            return self.reply_alone(reply.into(), command.kind, started_ns).await;
+            return self.reply_alone(reply.into(), Measured::of(command, started_ns)).await;
         }
-        let measured = Measured { kind: command.kind, started_ns };
+        let measured = Measured::of_keys(&self.door.door.core, command, &request, started_ns);
         if self.session.transaction.takes(command) {
             let (door, address) = (&self.door.door, self.link.address());
             let reply = self.session.transaction.queue(command, &request, door, address);
-            return self.reply_alone(reply.into(), CommandKind::Other, started_ns).await;
+            let queued = Measured { kind: CommandKind::Other, ..measured };
+            return self.reply_alone(reply.into(), queued).await;
         }
         if command.is_of_session {
             self.answer_all().await?;
@@ -184,9 +186,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         let call = match self.call().await? {
             Ok(call) => call,
             Err(failed) => {
-                return self
-                    .reply_alone(failed.into_reply().into(), measured.kind, measured.started_ns)
-                    .await;
+                return self.reply_alone(failed.into_reply().into(), measured).await;
             }
         };
         if command.verb == Verb::MGet && reads > READS_MAX {
@@ -249,14 +249,9 @@ impl<K: KeyValue> Conversation<'_, K> {
     }
 
     /// Replies behind all that come before.
-    async fn reply_alone(
-        &mut self,
-        served: Served,
-        kind: CommandKind,
-        started_ns: u64,
-    ) -> Result<(), Parting> {
+    async fn reply_alone(&mut self, served: Served, measured: Measured) -> Result<(), Parting> {
         self.answer_all().await?;
-        self.write_measured(served, Measured { kind, started_ns }).await
+        self.write_measured(served, measured).await
     }
 
     /// Writes the replies to all requests that are served.
@@ -284,9 +279,7 @@ impl<K: KeyValue> Conversation<'_, K> {
     }
 
     pub(super) async fn write_measured(&mut self, served: Served, measured: Measured) -> Result<(), Parting> {
-        let core = &self.door.door.core;
-        let duration_ns = core.clock.monotonic_ns().saturating_sub(measured.started_ns);
-        core.metrics.command_served(measured.kind, served.is_error(), duration_ns);
+        measured.end(&self.door.door, &served);
         self.write(served).await
     }
 

@@ -63,11 +63,10 @@ pub(super) fn cluster() -> CommandResult {
     Err(Failed::err("This instance has cluster support disabled"))
 }
 
-/// `ACL`, `MODULE`, `SLOWLOG` and `LATENCY`: as of a server that has none of these.
+/// `ACL` but for `WHOAMI`, `MODULE`, `SLOWLOG` and `LATENCY`: as of a server that has none of these.
 pub(super) fn nothing_of(command: &str, request: &Request) -> CommandResult {
     let of = shown(&request[1]).to_uppercase();
     match (command, &*of) {
-        ("ACL", "WHOAMI") => Ok(Reply::text("default").into()),
         ("MODULE", "LIST") | ("SLOWLOG", "GET") | ("LATENCY", "LATEST" | "HISTORY") => {
             Ok(Reply::Array(Vec::new()).into())
         }

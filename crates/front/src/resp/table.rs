@@ -100,7 +100,7 @@ const NAME_BYTES_MAX: usize = 16;
 
 /// Every command there is, by name.
 pub(super) const COMMANDS: [Command; 73] = [
-    new("acl", Verb::Acl, -2, &["noscript", "loading", "stale"], (0, 0, 0), CommandKind::Other, false),
+    new("acl", Verb::Acl, -2, &["noscript", "loading", "stale"], (0, 0, 0), CommandKind::Other, true),
     new("append", Verb::Append, 3, &["write", "denyoom", "fast"], (1, 1, 1), CommandKind::Write, false),
     new(
         "auth",

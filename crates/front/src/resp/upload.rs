@@ -1,6 +1,6 @@
 use bytes::Bytes;
 use ladoga_resp::{Piece, Reply, Request, Step};
-use ladoga_runtime::{CommandKind, Permit};
+use ladoga_runtime::{AccessKind, CommandKind, Permit};
 use ladoga_service::{Error, KeyValue, Later, Precondition, StoreError, Upload};
 
 use super::arguments::{Condition, SetOptions, Unit};
@@ -8,10 +8,11 @@ use super::call::{StoreCall, check_write};
 use super::dispatch;
 use super::failed::Failed;
 use super::found::{NewLifetime, reply_to};
-use super::in_flight::Measured;
+use super::measured::Measured;
 use super::serve::{Conversation, Parting};
 use super::served::{CommandResult, Served};
 use super::table::{Verb, find};
+use crate::slow::About;
 
 type Finished<K> = <<K as KeyValue>::Upload as Upload>::Finished;
 
@@ -23,7 +24,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             self.link.buffers().parser.hold();
             return Ok(());
         };
-        let started_ns = self.door.door.core.clock.monotonic_ns();
+        let measured = self.measured_upload(&key);
         self.answer_all().await?;
         self.authorize_large(verb, &key, bytes).map_err(Parting::Say)?;
         let call = self.call().await?.map_err(refused)?;
@@ -42,7 +43,14 @@ impl<K: KeyValue> Conversation<'_, K> {
             Err(reply) => Err(Failed::Told(reply)),
         });
         audited.iter().for_each(|audited| audited.end_with(&served));
-        self.write_measured(served, Measured { kind: CommandKind::Write, started_ns }).await
+        self.write_measured(served, measured).await
+    }
+
+    fn measured_upload(&self, key: &[u8]) -> Measured {
+        let core = &self.door.door.core;
+        core.count_access(AccessKind::Write, key);
+        let (kind, started_ns) = (CommandKind::Write, core.clock.monotonic_ns());
+        Measured { kind, started_ns, name: "set", about: About::key(key) }
     }
 
     /// What stores the next argument as it is, and under which key, if that is so.

@@ -11,20 +11,6 @@ use crate::client::{ClientError, Request, Response, Url};
 /// How often the progress of a repair is read.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Prints whether a node serves, and if it belongs to a cluster, the state of that as this node sees it.
-pub(crate) fn status(arguments: &NodeArguments) -> Result<(), Failure> {
-    let url = node_url(arguments)?;
-    let response = ask(&url, "GET", "/v0/status")?;
-    if response.status != 200 {
-        return Err(Failure::Failed(response.line()));
-    }
-    writeln!(stdout(), "{url}: {}", response.line())?;
-    match report(&url)? {
-        Some(report) => Ok(stdout().write_all(table(&report).as_bytes())?),
-        None => Ok(()),
-    }
-}
-
 /// Makes a node pull what the others have and it lacks, and shows the progress.
 pub(crate) fn repair(arguments: &NodeArguments) -> Result<(), Failure> {
     let url = node_url(arguments)?;
@@ -65,13 +51,13 @@ pub(crate) fn repair(arguments: &NodeArguments) -> Result<(), Failure> {
     }
 }
 
-fn ask(url: &Url, method: &'static str, target: &str) -> Result<Response, ClientError> {
+pub(super) fn ask(url: &Url, method: &'static str, target: &str) -> Result<Response, ClientError> {
     let body: Option<&[u8]> = (method == "POST").then_some(&[]);
     Request { method, target: target.to_owned(), field: None, body }.send(url)
 }
 
 /// The node's report about its cluster; `None` if it stands alone.
-fn report(url: &Url) -> Result<Option<Value>, Failure> {
+pub(super) fn report(url: &Url) -> Result<Option<Value>, Failure> {
     let response = ask(url, "GET", "/v0/cluster")?;
     if response.status != 200 {
         return Ok(None);
@@ -88,7 +74,7 @@ fn report(url: &Url) -> Result<Option<Value>, Failure> {
 }
 
 /// A line for each node, and if this one is being rebuilt, how far that is.
-fn table(report: &Value) -> String {
+pub(super) fn table(report: &Value) -> String {
     let nodes = report["nodes"].as_array().into_iter().flatten();
     let mut text: String = nodes.map(node_line).collect();
     let state = &report["replica_state"];

@@ -129,6 +129,7 @@ fn check_form(name: &str, text: &str) -> Result<(), String> {
         "fsync" => parse::durability(text).map(drop),
         "memory" => parse::memory(text).map(drop),
         "threads" => parse::threads(text).map(drop),
+        "slow_request" => parse::slow_request_ms(text).map(drop),
         name if name.starts_with("cassandra_") || name == "engine" => cassandra::check_form(name, text),
         "disk_reads" => parse::disk_reads(text).map(drop),
         "log" => parse::log(text).map(drop),
@@ -139,6 +140,9 @@ fn check_form(name: &str, text: &str) -> Result<(), String> {
 
 fn limits(sources: &Sources, memory_bytes: u64) -> Result<Limits, SettingError> {
     let mut limits = Limits::for_memory(memory_bytes);
+    if let Some(slow_request_ms) = sources.get("slow_request", parse::slow_request_ms)? {
+        limits.slow_request_ms = slow_request_ms;
+    }
     for (name, limit) in [
         ("request_timeout_ms", &mut limits.request_timeout_ms),
         ("answer_timeout_ms", &mut limits.answer_timeout_ms),
@@ -225,6 +229,7 @@ mod tests {
             ("advertise", "http://a:1", "a"),
             ("fsync", "never", "often"),
             ("threads", "1", "none"),
+            ("slow_request", "never", "slow"),
             ("disk_reads", "pool", "ring"),
             ("log_format", "json", "xml"),
             ("log", "warn", "zzz"),

@@ -1,6 +1,7 @@
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
+use ladoga_model::Ttl;
 use ladoga_profiler::{ALLOC_INTERVAL_BYTES_MAX, ALLOC_INTERVAL_BYTES_MIN};
 use ladoga_storage::{Durability, MEMORY_BYTES_MIN};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -122,6 +123,15 @@ pub(super) fn timeout_ms(text: &str) -> Result<u64, String> {
     number(text).filter(|timeout_ms| (1..=TIMEOUT_MS_MAX).contains(timeout_ms)).ok_or_else(expected)
 }
 
+/// How long a request takes that is told in the log; `None` if none is.
+pub(super) fn slow_request_ms(text: &str) -> Result<Option<u64>, String> {
+    if text == "never" || text == "0" {
+        return Ok(None);
+    }
+    let slow_ms = Ttl::parse(text.as_bytes()).ok().map(Ttl::ms).filter(|slow_ms| *slow_ms <= TIMEOUT_MS_MAX);
+    slow_ms.map(Some).ok_or_else(|| "a time from 1ms to 1d, such as 200ms or 2s, or never".to_owned())
+}
+
 pub(super) fn log(text: &str) -> Result<Targets, String> {
     let parts: Vec<&str> = text.split(',').map(str::trim).collect();
     // A word that is no level would be taken for a target: everything of that target is logged, and nothing of any other.
@@ -220,6 +230,15 @@ mod tests {
         for text in ["", "zzz", "warn,zzz", "warn,", "ladoga_storage", "ladoga_storage=", "=warn", "a=b=warn"]
         {
             assert!(log(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_slow_request_has_a_time_or_there_is_none() {
+        assert_eq!([slow_request_ms("0"), slow_request_ms("never")], [Ok(None), Ok(None)]);
+        assert_eq!([slow_request_ms("200ms"), slow_request_ms("1d")], [Ok(Some(200)), Ok(Some(86_400_000))]);
+        for text in ["", "1", "-1s", "0ms", "2d", "1.5s", "Never", "18446744073709551615d"] {
+            assert!(slow_request_ms(text).is_err(), "{text}");
         }
     }
 

@@ -8,7 +8,7 @@ use super::SettingError;
 use crate::arguments::ServeFlags;
 
 /// Settings that have a flag, a variable and a key.
-const WITH_FLAG: [&str; 24] = [
+const WITH_FLAG: [&str; 25] = [
     "listen",
     "resp",
     "resp_flush",
@@ -18,6 +18,7 @@ const WITH_FLAG: [&str; 24] = [
     "fsync",
     "memory",
     "threads",
+    "slow_request",
     "tokens",
     "peer_secret",
     "insecure",
@@ -162,6 +163,7 @@ fn flag(flags: &ServeFlags, name: &str) -> Option<String> {
         "fsync" => flags.fsync.clone(),
         "memory" => flags.memory.clone(),
         "threads" => flags.threads.clone(),
+        "slow_request" => flags.slow_request.clone(),
         "tokens" => path(flags.access.tokens.as_ref()),
         "peer_secret" => path(flags.access.peer_secret.as_ref()),
         "insecure" => flags.access.insecure.then(|| "true".to_owned()),

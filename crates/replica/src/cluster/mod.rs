@@ -29,7 +29,7 @@ use crate::membership::{
     self, Membership, MembershipFile, PeerLimits, PeerName, PeerView, Provenance, durable,
 };
 use crate::stability::{ClusterArrivals, ClusterClock, Stability, StabilityWriter};
-use crate::wire::{Hello, PROTOCOL_VERSION};
+use crate::wire::{Hello, Versions};
 use observers::Observers;
 
 /// Host and port of the node with this URL.
@@ -271,7 +271,7 @@ impl Cluster {
     pub(crate) fn hello(&self) -> Hello {
         let wall_ms = self.versions.wall_ms();
         Hello {
-            version: PROTOCOL_VERSION,
+            versions: Versions::OWN,
             node: self.own.0,
             wall_ms,
             statement: self

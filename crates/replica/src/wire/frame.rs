@@ -8,8 +8,10 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-/// The version of the protocol: what `Upgrade` names, and what `hello` repeats. Never reused for another grammar.
-pub const PROTOCOL_VERSION: u16 = 7;
+/// The newest version of the protocol that this node speaks, as `hello` says it. Never reused for another grammar.
+pub const PROTOCOL_VERSION: u8 = 7;
+/// The oldest one. Once a version has been released, the next release still speaks it, so that nodes can be replaced one by one.
+pub const PROTOCOL_VERSION_MIN: u8 = 7;
 /// The longest frame: a value that is not large, its key, and what stands around them.
 pub const FRAME_BYTES_MAX: usize = 320 << 10;
 
@@ -19,6 +21,7 @@ pub(crate) const INLINE_BYTES_MAX: u64 = 256 << 10;
 const PREFIX_BYTES: usize = 8;
 const HEADER_BYTES: usize = 5;
 
+const _: () = assert!(PROTOCOL_VERSION_MIN <= PROTOCOL_VERSION && PROTOCOL_VERSION_MIN > 0);
 const _: () = assert!(FRAME_BYTES_MAX as u64 > INLINE_BYTES_MAX + ladoga_model::KEY_BYTES_MAX as u64 + 256);
 
 /// A frame with a valid length and checksum; nothing else is checked yet.

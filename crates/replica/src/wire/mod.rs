@@ -21,8 +21,8 @@ mod tests;
 
 pub use answer::Answer;
 pub use forward::{Change, Changed, Forward, Forwarded};
-pub use frame::{FRAME_BYTES_MAX, Frame, FrameError, PROTOCOL_VERSION, take_frame};
-pub use hello::Hello;
+pub use frame::{FRAME_BYTES_MAX, Frame, FrameError, PROTOCOL_VERSION, PROTOCOL_VERSION_MIN, take_frame};
+pub use hello::{Hello, Versions};
 pub use ladoga_cluster::{AsOf, Had, Incarnation, Origin, Statement};
 pub use ladoga_service::Precondition;
 pub use message::PeerCell;

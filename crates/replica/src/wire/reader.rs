@@ -122,6 +122,11 @@ impl Reader {
         (0..self.rest.len() / 8).map(|_| self.u64()).collect()
     }
 
+    /// What is left is of no use.
+    pub(super) fn skip_rest(&mut self) {
+        self.rest.clear();
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::forward::{CONTENDED, FORWARDED_BYTES_MAX};
 use super::frame::take_frame;
-use super::{Answer, Base, Change, Changed, Forward, Forwarded, Hello, PROTOCOL_VERSION, Request};
+use super::{Answer, Base, Change, Changed, Forward, Forwarded, Hello, Request, Versions};
 
 fn bytes(range: std::ops::Range<usize>) -> impl Strategy<Value = Bytes> {
     proptest::collection::vec(any::<u8>(), range).prop_map(Bytes::from)
@@ -73,7 +73,7 @@ fn slice() -> impl Strategy<Value = AsOf> {
 fn hello() -> impl Strategy<Value = Hello> {
     (statement(), any::<u64>(), proptest::collection::hash_set("[a-z:/.0-9]{1,30}", 1..6)).prop_map(
         |(statement, wall_ms, names)| Hello {
-            version: PROTOCOL_VERSION,
+            versions: Versions::OWN,
             node: 0,
             wall_ms,
             statement,

@@ -2,6 +2,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::histogram::{Histogram, HistogramSum, add};
+use super::kinds::{COMMAND_KINDS, COMMAND_RESULTS, CommandKind, TAKEN, Taken};
+use crate::hot::HotKeys;
 
 /// The statuses that a node answers with.
 const STATUSES: [u16; 22] = [
@@ -47,12 +49,14 @@ pub enum Operation {
     Repair,
     /// The figures were asked for.
     Metrics,
+    /// The keys were asked for that clients ask for most.
+    Hot,
     /// A profile was asked for.
     Profile,
 }
 
 /// Each operation, and what it is called.
-const OPERATIONS: [(Operation, &str); 17] = [
+const OPERATIONS: [(Operation, &str); 18] = [
     (Operation::Get, "get"),
     (Operation::Head, "head"),
     (Operation::Put, "put"),
@@ -69,48 +73,18 @@ const OPERATIONS: [(Operation, &str); 17] = [
     (Operation::Peer, "peer"),
     (Operation::Repair, "repair"),
     (Operation::Metrics, "metrics"),
+    (Operation::Hot, "hot"),
     (Operation::Profile, "profile"),
 ];
+impl Operation {
+    /// What it is called in metrics and in the log.
+    pub fn word(self) -> &'static str {
+        OPERATIONS[self as usize].1
+    }
+}
+
 /// How requests are called that ask for none of them.
 const NO_OPERATION: &str = "none";
-
-/// What a command of Redis does, as far as it is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CommandKind {
-    /// It reads a few keys.
-    Read,
-    /// It writes a few keys.
-    Write,
-    /// It reads a range of keys.
-    Range,
-    /// It asks for nothing that is stored.
-    Other,
-}
-
-/// Each of them, and what it is called.
-const COMMAND_KINDS: [(CommandKind, &str); 4] = [
-    (CommandKind::Read, "read"),
-    (CommandKind::Write, "write"),
-    (CommandKind::Range, "range"),
-    (CommandKind::Other, "other"),
-];
-/// How commands end: they do what they are told, or say why not.
-const COMMAND_RESULTS: [&str; 2] = ["ok", "error"];
-
-/// What somebody slow had taken, and had to give back to others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
-    /// Room in memory for a value.
-    Value,
-    /// The place of a large value on its way in.
-    Upload,
-    /// The place of a range, or of a large value on its way out.
-    Stream,
-}
-
-/// Each of them, and what it is called.
-const TAKEN: [(Taken, &str); 3] =
-    [(Taken::Value, "value"), (Taken::Upload, "upload"), (Taken::Stream, "stream")];
 
 /// What one event loop counts. Each figure is written by its thread alone, so counting takes no locked
 /// instruction; the number of connections is the exception, since any loop may place one.
@@ -122,6 +96,9 @@ pub struct LoopMetrics {
     commands: [[Histogram; COMMAND_RESULTS.len()]; COMMAND_KINDS.len()],
     /// Requests of other nodes' clients, as this one answers them as a replica.
     of_peers: Histogram,
+    /// The keys that clients ask for.
+    pub hot: HotKeys,
+    slow_requests: AtomicU64,
     received_bytes: AtomicU64,
     sent_bytes: AtomicU64,
     cut_off: AtomicU64,
@@ -135,11 +112,14 @@ pub struct LoopMetrics {
 }
 
 impl LoopMetrics {
-    pub(super) fn new() -> LoopMetrics {
+    /// Of the event loop of this number.
+    pub(super) fn new(number: usize) -> LoopMetrics {
         LoopMetrics {
             requests: Default::default(),
             commands: Default::default(),
             of_peers: Histogram::default(),
+            hot: HotKeys::new(number as u32),
+            slow_requests: AtomicU64::new(0),
             received_bytes: AtomicU64::new(0),
             sent_bytes: AtomicU64::new(0),
             cut_off: AtomicU64::new(0),
@@ -176,6 +156,11 @@ impl LoopMetrics {
     /// A request of another node's client was answered to that node.
     pub fn served_a_peer(&self, duration_ns: u64) {
         self.of_peers.record(duration_ns);
+    }
+
+    /// A request was so slow that it belongs into the log.
+    pub fn slow_request(&self) {
+        add(&self.slow_requests, 1);
     }
 
     /// Something that is no request was refused.
@@ -259,6 +244,8 @@ pub struct Sums {
     pub requests: Vec<(&'static str, u16, HistogramSum)>,
     /// Commands of Redis by kind and by how they ended; those that never were are left out.
     pub commands: Vec<(&'static str, &'static str, HistogramSum)>,
+    /// Requests and commands that were slow.
+    pub slow_requests: u64,
     /// Bytes of values received.
     pub received_bytes: u64,
     /// Bytes of answers sent.
@@ -303,6 +290,7 @@ impl Sums {
         Sums {
             requests,
             commands: commands(loops),
+            slow_requests: sum(|metrics| &metrics.slow_requests),
             received_bytes: sum(|metrics| &metrics.received_bytes),
             sent_bytes: sum(|metrics| &metrics.sent_bytes),
             cut_off: sum(|metrics| &metrics.cut_off),
@@ -345,7 +333,7 @@ mod tests {
         for (index, (kind, _)) in COMMAND_KINDS.into_iter().enumerate() {
             assert_eq!(kind as usize, index);
         }
-        let loops = [Arc::new(LoopMetrics::new())];
+        let loops = [Arc::new(LoopMetrics::new(0))];
         loops[0].command_served(CommandKind::Write, false, 2_000);
         loops[0].command_served(CommandKind::Write, true, 2_000);
         let sums = Sums::of(&loops);
@@ -369,7 +357,7 @@ mod tests {
 
     #[test]
     fn sums_are_by_operation_and_status() {
-        let loops = [Arc::new(LoopMetrics::new()), Arc::new(LoopMetrics::new())];
+        let loops = [Arc::new(LoopMetrics::new(0)), Arc::new(LoopMetrics::new(1))];
         for metrics in &loops {
             metrics.answered(Some(Operation::Get), 200, 2_000);
             metrics.sent(7);

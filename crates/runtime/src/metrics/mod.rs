@@ -1,15 +1,18 @@
 //! What event loops count.
 //!
 //! - `histogram`: durations in buckets of powers of two
+//! - `kinds`: by which kinds some of the figures are told apart
 //! - `loop_metrics`: the figures of one event loop, written by it alone
 //! - `tail`: how slow the slowest requests are, lately
 
 mod histogram;
+mod kinds;
 mod loop_metrics;
 mod tail;
 
 pub use histogram::HistogramSum;
-pub use loop_metrics::{CommandKind, LoopMetrics, Operation, Sums, Taken};
+pub use kinds::{CommandKind, Taken};
+pub use loop_metrics::{LoopMetrics, Operation, Sums};
 pub use tail::Tail;
 
 use std::sync::Arc;
@@ -24,6 +27,6 @@ pub struct Metrics {
 impl Metrics {
     /// Metrics for so many event loops.
     pub fn new(loops: usize) -> Metrics {
-        Metrics { loops: (0..loops).map(|_| Arc::new(LoopMetrics::new())).collect() }
+        Metrics { loops: (0..loops).map(|number| Arc::new(LoopMetrics::new(number))).collect() }
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use ladoga_access::{Scope, Scopes};
 use ladoga_http1::StatusCode;
 use ladoga_model::{Cell, Ttl, Version};
-use ladoga_runtime::Address;
+use ladoga_runtime::{AccessKind, Address};
 use ladoga_service::{Context, Error, KeyValue, Lookup, Precondition, StoredCell, Upload, Value};
 
 use super::super::call::check_majority;
@@ -67,6 +67,8 @@ impl<K: KeyValue> LineCall<K> {
             return LineBegun::Served(refusal.into());
         }
         let BatchOperation { key, action } = operation;
+        let kind = if matches!(action, BatchAction::Get(_)) { AccessKind::Read } else { AccessKind::Write };
+        self.door.core.count_access(kind, &key);
         let begun = match action {
             BatchAction::Get(conditions) => Ok(self.get(&key, conditions)),
             BatchAction::Put { value, ttl, precondition } => self.put(key, value, (precondition, ttl)),

@@ -1,0 +1,68 @@
+use std::io::{IsTerminal, Write, stdout};
+use std::thread;
+use std::time::Duration;
+
+use super::samples::Samples;
+use super::view::View;
+use super::{get, table};
+use crate::client::Url;
+use crate::commands::Failure;
+use crate::commands::cluster::report;
+
+/// Moves to the top left of a terminal and clears it.
+const CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
+
+/// Metrics, and when they were looked at.
+struct Look {
+    samples: Samples,
+    at_ns: u64,
+}
+
+/// Shows what a node does, until the process is ended or nobody reads. The node has to be there at the beginning; later it may be away
+/// for a while.
+pub(super) fn watch(url: &Url, seconds: u32) -> Result<(), Failure> {
+    let clock = ladoga_env::real::env()?.clock;
+    let look = || Ok(Look { samples: Samples::parse(&get(url, "/metrics")?), at_ns: clock.monotonic_ns() });
+    let mut before = look()?;
+    let is_screen = stdout().is_terminal();
+    loop {
+        thread::sleep(Duration::from_secs(u64::from(seconds)));
+        let shown = match look() {
+            Err(Failure::Failed(reason)) if is_screen => format!("{url}: {reason}\n"),
+            Err(Failure::Failed(reason)) => format!("failed: {reason}\n"),
+            Err(failure) => return Err(failure),
+            Ok(now) => {
+                let passed_ns = now.at_ns.saturating_sub(before.at_ns).max(1);
+                let view =
+                    View { before: &before.samples, now: &now.samples, seconds: passed_ns as f64 / 1e9 };
+                let shown =
+                    if is_screen { screen(url, &view) } else { format!("{}{}\n", view.line(), nodes(url)) };
+                before = now;
+                shown
+            }
+        };
+        let clear = if is_screen { CLEAR } else { "" };
+        let mut out = stdout();
+        out.write_all([clear, &shown].concat().as_bytes())?;
+        out.flush()?;
+    }
+}
+
+fn screen(url: &Url, view: &View<'_>) -> String {
+    let cluster = match report(url) {
+        Ok(Some(report)) => table(&report),
+        Ok(None) => String::new(),
+        Err(Failure::Failed(reason)) => format!("  {reason}\n"),
+        Err(_) => String::new(),
+    };
+    let seconds = view.seconds;
+    format!("{url}, the last {seconds:.1} s (Ctrl-C ends)\n\n{}{cluster}", view.screen())
+}
+
+/// How many nodes of the cluster there are, and how many of them answer this one; nothing if it stands alone.
+fn nodes(url: &Url) -> String {
+    let Ok(Some(report)) = report(url) else { return String::new() };
+    let nodes = report["nodes"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let up = nodes.iter().filter(|node| matches!(node["state"].as_str(), Some("self" | "up"))).count();
+    format!(" nodes_up={up} nodes={}", nodes.len())
+}

@@ -1,0 +1,23 @@
+{{- define "ladoga.labels" -}}
+app.kubernetes.io/name: ladoga
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "ladoga.name" -}}
+{{- if contains "ladoga" .Release.Name }}{{ .Release.Name | trunc 50 | trimSuffix "-" }}{{ else }}{{ printf "%s-ladoga" .Release.Name | trunc 50 | trimSuffix "-" }}{{ end }}
+{{- end }}
+
+{{/* The URL of the node of this number: the same for clients inside and for the other nodes. */}}
+{{- define "ladoga.url" -}}
+{{- $name := include "ladoga.name" .root -}}
+http://{{ $name }}-{{ .number }}.{{ $name }}-nodes.{{ .root.Release.Namespace }}.svc:{{ .root.Values.service.port }}
+{{- end }}
+
+{{- define "ladoga.cluster" -}}
+{{- $root := . -}}
+{{- $urls := list -}}
+{{- range $number := until (int .Values.replicas) -}}
+{{- $urls = append $urls (include "ladoga.url" (dict "root" $root "number" $number)) -}}
+{{- end -}}
+{{- join "," $urls -}}
+{{- end }}

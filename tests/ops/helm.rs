@@ -1,0 +1,93 @@
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::repository;
+use crate::support::{Directory, skip_without};
+
+const CHART: &str = "ops/helm/ladoga";
+/// Helm: what `LADOGA_HELM` names, or the one that is installed.
+fn helm(arguments: &[&str]) -> Option<(bool, String, String)> {
+    let program = std::env::var("LADOGA_HELM").unwrap_or_else(|_| "helm".to_owned());
+    let home = Directory::new();
+    let mut command = Command::new(&program);
+    for name in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+        command.env(name, home.path());
+    }
+    let output = match command.args(arguments).output() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let how = "helm is not installed (go install helm.sh/helm/v3/cmd/helm@v3.22.0, then LADOGA_HELM)";
+            skip_without("helm", how);
+            return None;
+        }
+        other => other.unwrap_or_else(|error| panic!("{program}: {error}")),
+    };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Some((output.status.success(), text(&output.stdout), text(&output.stderr)))
+}
+
+fn chart() -> PathBuf {
+    repository(CHART)
+}
+
+fn template(chart: &Path, settings: &[&str]) -> Option<(bool, String, String)> {
+    let chart = chart.to_str().expect("a path of text");
+    let settings = settings.iter().flat_map(|setting| ["--set", setting]);
+    let fixed = ["template", "ladoga", chart, "--namespace", "default"];
+    helm(&fixed.into_iter().chain(settings).collect::<Vec<_>>())
+}
+
+#[test]
+fn helm_finds_nothing_wrong_with_the_chart() {
+    let chart = chart();
+    let arguments =
+        ["lint", "--strict", chart.to_str().expect("a path"), "--set", "auth.existingSecret=ladoga-auth"];
+    let Some((is_right, told, errors)) = helm(&arguments) else { return };
+    assert!(is_right, "{told}{errors}");
+}
+
+#[test]
+fn a_cluster_has_what_its_nodes_need() {
+    let Some((is_right, cluster, errors)) = template(&chart(), &["auth.existingSecret=ladoga-auth"]) else {
+        return;
+    };
+    assert!(is_right, "{errors}");
+    let node = |number: u32| format!("http://ladoga-{number}.ladoga-nodes.default.svc:8080");
+    let nodes = (0..3).map(node).collect::<Vec<_>>().join(",");
+    for part in [
+        "podManagementPolicy: Parallel",
+        "publishNotReadyAddresses: true",
+        "path: /livez",
+        "path: /readyz",
+        "readOnlyRootFilesystem: true",
+        "kind: PodDisruptionBudget",
+        "secretName: ladoga-auth",
+        "http://$(POD_NAME).ladoga-nodes.default.svc:8080",
+        &nodes,
+    ] {
+        assert!(cluster.contains(part), "{part} is not in {cluster}");
+    }
+}
+
+#[test]
+fn a_node_on_its_own_has_no_others() {
+    let settings = ["replicas=1", "auth.insecure=true", "settings.fsync=everysec", "service.redisPort=6379"];
+    let Some((is_right, alone, errors)) = template(&chart(), &settings) else { return };
+    assert!(is_right, "{errors}");
+    for part in ["LADOGA_CLUSTER", "LADOGA_PEER_SECRET", "PodDisruptionBudget", "secretName"] {
+        assert!(!alone.contains(part), "{part} is in {alone}");
+    }
+    for part in ["name: LADOGA_FSYNC, value: \"everysec\"", "LADOGA_INSECURE", "value: \"0.0.0.0:6379\""] {
+        assert!(alone.contains(part), "{part} is not in {alone}");
+    }
+}
+
+#[test]
+fn what_the_chart_cannot_do_is_said() {
+    for (settings, said) in [
+        (&[][..], "auth.existingSecret is empty, expected the name of a secret"),
+        (&["auth.insecure=true", "settings.listen=0.0.0.0:1"], "settings.listen is made by the chart"),
+    ] {
+        let Some((is_right, _, errors)) = template(&chart(), settings) else { return };
+        assert!(!is_right && errors.contains(said), "{errors}");
+    }
+}

@@ -8,6 +8,7 @@ use crate::access_flags::AccessFlags;
 use crate::batch_arguments::{BatchArguments, ExportArguments, ImportArguments};
 use crate::cassandra_arguments::CassandraFlags;
 use crate::changes_arguments::ChangesArguments;
+use crate::copy_arguments::CopyArguments;
 use crate::install_arguments::{CompletionsArguments, ManArguments};
 pub(crate) use crate::node_arguments::NodeArguments;
 use crate::range_arguments::{CountArguments, RangeArguments};
@@ -65,6 +66,8 @@ pub(crate) enum Command {
     Export(ExportArguments),
     /// Store the records of an export
     Import(ImportArguments),
+    /// Copy all records from one node, cluster or door to another
+    Copy(CopyArguments),
     /// Show whether a node serves requests
     #[command(after_help = STATUS_HELP)]
     Status(NodeArguments),

@@ -13,6 +13,11 @@ impl<T> Order<T> {
         Order { next: 0, waiting: BTreeMap::new() }
     }
 
+    /// How much is done without a gap.
+    pub(super) const fn count(&self) -> u64 {
+        self.next
+    }
+
     /// Notes that something is done; answers what is done without a gap from now on, in order.
     pub(super) fn finish(&mut self, number: u64, what: T) -> impl Iterator<Item = T> {
         self.waiting.insert(number, what);

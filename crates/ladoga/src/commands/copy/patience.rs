@@ -93,7 +93,7 @@ impl Attempts {
         };
         let now_ms = self.clock.monotonic_ns() / 1_000_000;
         let since_ms = *self.failed_since_ms.get_or_insert(now_ms);
-        let pause = pause.unwrap_or(self.pause).min(PAUSE_MAX);
+        let pause = pause.unwrap_or(self.pause).clamp(PAUSE_MIN, PAUSE_MAX);
         let passed = Duration::from_millis(now_ms - since_ms);
         if passed + pause > self.patience.0 {
             let seconds = self.patience.0.as_secs();

@@ -18,8 +18,8 @@ const SAVE_EVERY: Duration = Duration::from_secs(1);
 
 /// What a thread tells.
 enum Event {
-    /// All was read, or cannot be.
-    Read(Result<(), Failure>),
+    /// All was read, in so many lots, or cannot be.
+    Read(Result<u64, Failure>),
     /// The lot of this number is stored, or cannot be.
     Stored(u64, Result<(Stored, Vec<u8>), Failure>),
 }
@@ -53,7 +53,7 @@ pub(super) fn transfer(
             is_wanted
         });
         drop(lots);
-        let _ = reading.send(Event::Read(read));
+        let _ = reading.send(Event::Read(read.map(|()| number)));
     });
     for _ in 0..requests {
         let (sides, lots, events) = (sides.clone(), Arc::clone(&taken), events.clone());
@@ -78,10 +78,11 @@ fn send_lots(sides: &Sides, lots: &Lots, events: &Sender<Event>) {
 /// Counts what is done until everything is.
 fn watch(happened: &Receiver<Event>, permits: &Sender<()>, state: &mut StateFile) -> Result<(), Failure> {
     let (mut order, mut progress) = (Order::new(), ProgressLine::of("records"));
+    let mut lots = None;
     loop {
         let event = happened.recv_timeout(SAVE_EVERY);
         let outcome = match event {
-            Ok(Event::Read(read)) => read,
+            Ok(Event::Read(read)) => read.map(|count| lots = Some(count)),
             Ok(Event::Stored(number, Ok(done))) => {
                 for (stored, last_key) in order.finish(number, done) {
                     state.progress.advance(stored, last_key);
@@ -93,6 +94,10 @@ fn watch(happened: &Receiver<Event>, permits: &Sender<()>, state: &mut StateFile
             Ok(Event::Stored(_, Err(failure))) => Err(failure),
             Err(RecvTimeoutError::Timeout) => Ok(()),
             Err(RecvTimeoutError::Disconnected) => {
+                if lots != Some(order.count()) {
+                    let reason = "a thread ended before its records were stored, which is a bug";
+                    return Err(Failure::Failed(reason.to_owned()));
+                }
                 state.progress.is_copied = true;
                 return state.save();
             }

@@ -89,6 +89,24 @@ fn swept(door: &Node) -> Option<f64> {
 }
 
 #[test]
+fn what_the_driver_does_is_counted() {
+    let Some(door) = door(|launch| launch) else { return };
+    door.connect().put("key", b"v");
+    assert_eq!(door.connect().get("key").status, 200);
+    let metrics = door.metrics();
+    let sum = |name: &str| metrics.sum(&format!("ladoga_cassandra_{name}"), &[]).expect(name);
+    assert!(sum("attempts_total") >= 2.0);
+    assert!(sum("connections") >= 1.0);
+    for name in ["attempts_failed", "retries", "speculative", "request_timeouts", "connection_timeouts"] {
+        assert!(sum(&format!("{name}_total")) >= 0.0);
+    }
+    for quantile in ["0.5", "0.99", "0.999"] {
+        let latency = metrics.sum("ladoga_cassandra_latency_seconds", &[&format!("quantile=\"{quantile}\"")]);
+        assert!(latency.is_some_and(|seconds| (0.0..60.0).contains(&seconds)), "{quantile}: {latency:?}");
+    }
+}
+
+#[test]
 fn doors_to_the_same_keyspace_are_the_same_store() {
     let keyspace = format!("shared_{}", std::process::id());
     let Some(one) = door(|launch| launch.flag("--cassandra-keyspace", &keyspace)) else { return };

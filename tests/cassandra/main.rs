@@ -1,10 +1,12 @@
 //! A door to real nodes of Cassandra, as a client sees it.
 //!
-//! What is the same as on a node with a store of its own is tested by the tests of `tests/http`, on one node of Cassandra and each with
+//! What is the same as on a node with a store of its own is tested by the tests of `tests/http` and some of `tests/resp`, on one node of Cassandra and each with
 //! a keyspace of its own: `tests/support/engine.rs`. Where they differ, they say so, by `differs_on_cassandra`.
 //!
 //! - `quorum`: three nodes, of which one is killed, frozen, or all are
 //! - `doors`: what is particular about a door: large values, ranges over all buckets, several doors
+//! - `copy`: all records into Cassandra, and out of it
+//! - `access`: passwords, rights and TLS of Cassandra
 //! - `starting`: what is said if a door cannot start
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
@@ -12,10 +14,17 @@
 #[expect(dead_code, unused_imports, reason = "every test crate uses its part")]
 mod support;
 
+mod access;
 #[path = "../http/batch.rs"]
 mod batch;
+#[path = "../resp/both_doors.rs"]
+mod both_doors;
+#[path = "../resp/client.rs"]
+#[expect(dead_code, reason = "the tests of the protocol of Redis use the rest")]
+mod client;
 #[path = "../http/conditional.rs"]
 mod conditional;
+mod copy;
 mod doors;
 #[path = "../http/entity.rs"]
 mod entity;

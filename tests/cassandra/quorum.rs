@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use ladoga_cassandra_nodes::{CommitLogSync, Nodes};
+use ladoga_cassandra_nodes::{CommitLogSync, Nodes, Setup};
 
 use crate::support::{Connection, Launch, Node, cassandra, entity, on_cassandra, wait_for, wait_until};
 
@@ -61,7 +61,7 @@ fn write_on(door: SocketAddr, writer: usize, stop: &AtomicBool, acknowledged: &A
 
 #[test]
 fn what_a_majority_acknowledged_stays_whatever_becomes_of_the_nodes() {
-    let Some(mut nodes) = cassandra(3, CommitLogSync::Batch) else { return };
+    let Some(mut nodes) = cassandra(3, Setup::open(CommitLogSync::Batch)) else { return };
     let door = door(&nodes, "plain");
     let (stop, acknowledged) = (Arc::new(AtomicBool::new(false)), Acknowledged::default());
     let writers: Vec<_> = (0..WRITERS)
@@ -84,6 +84,8 @@ fn what_a_majority_acknowledged_stays_whatever_becomes_of_the_nodes() {
     nodes.node(1).wait_until_it_answers();
     nodes.crash().expect("nodes that start");
     more_are_acknowledged("writes after all nodes were killed and started again");
+    let twice = door.metrics().sum("ladoga_cassandra_speculative_total", &[]);
+    assert!(twice > Some(0.0), "what a frozen node was asked, another one was asked as well");
     stop.store(true, Ordering::Release);
     for writer in writers {
         writer.join().expect("a writer that saw nothing wrong");

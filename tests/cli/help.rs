@@ -18,7 +18,7 @@ const OF_THE_CLIENT: [&str; 14] = [
     "profile",
 ];
 /// The others that say how they exit.
-const OTHERS: [&str; 4] = ["serve", "check", "completions", "man"];
+const OTHERS: [&str; 5] = ["serve", "check", "copy", "completions", "man"];
 /// The rest.
 const MORE: [&str; 3] = ["bench", "lab", "token"];
 

@@ -4,7 +4,7 @@
 //! - `settings`: wrong ones are named before anything is opened
 //! - `precedence`: a flag wins over the environment, which wins over the file
 //! - `client`: `get`, `put`, `delete`, `range`, `status`; `ranges`: parts of a range, and how many keys it has
-//! - `batch`: many operations from a file; `transfer`: all records into a file, and back
+//! - `batch`: many operations from a file; `transfer`: all records into a file, and back; `copy`: all records from one node to another
 //! - `changes`: `ladoga changes`, over the crash of a node
 //! - `repair`: `ladoga repair`, against a server that answers as a test says
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
@@ -16,6 +16,7 @@ mod support;
 mod batch;
 mod changes;
 mod client;
+mod copy;
 mod help;
 mod precedence;
 mod ranges;

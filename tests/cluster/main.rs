@@ -16,7 +16,7 @@
 //! - `conditional`: writes that depend on what is there; `shared_key`: many of them for one key through all nodes
 //! - `adding`: clients that add to one number
 //! - `contended`: many of them on one key, while nodes are killed, frozen and cut off; `register`: beside plain ones
-//! - `batches`: many operations in one request
+//! - `batches`: many operations in one request; `copy`: all records into a cluster, and out of it
 //! - `clocks`: nodes whose wall clocks are wrong
 //! - `membership`: nodes that were started with different lists
 //! - `pipelines`: requests behind ranges of the whole cluster, cut anywhere
@@ -34,6 +34,7 @@ mod clocks;
 mod cluster;
 mod conditional;
 mod contended;
+mod copy;
 mod directories;
 mod expiry;
 mod fsync;

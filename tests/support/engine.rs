@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ladoga_cassandra_nodes::{CommitLogSync, Installed, Login, Nodes};
+use ladoga_cassandra_nodes::{CommitLogSync, Installed, Nodes, Setup};
 
 use super::{Launch, skip};
 
 /// Tests of these modules need conditions that Cassandra decides about.
-const DECIDED: [&str; 3] = ["batch::", "conditional::", "increments::"];
+const DECIDED: [&str; 4] = ["batch::", "both_doors::", "conditional::", "increments::"];
 
 /// The launch of a node on the engine of this test crate.
 pub(crate) fn on_own_engine(launch: Launch) -> Launch {
@@ -52,20 +52,18 @@ fn one_node() -> Option<&'static str> {
         return None;
     }
     let one = ONE.get_or_init(|| {
-        let nodes = cassandra(1, CommitLogSync::Periodic)?;
+        let nodes = cassandra(1, Setup::open(CommitLogSync::Periodic))?;
         Some((nodes.addresses(), nodes))
     });
     one.as_ref().map(|(addresses, _)| addresses.as_str())
 }
 
 /// Nodes of Cassandra; none, and a reason, if it cannot be had here.
-pub(crate) fn cassandra(count: usize, sync: CommitLogSync) -> Option<Nodes> {
+pub(crate) fn cassandra(count: usize, setup: Setup<'_>) -> Option<Nodes> {
     static INSTALLED: OnceLock<Result<Installed, String>> = OnceLock::new();
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target directory");
     match INSTALLED.get_or_init(|| Installed::find(&target.join("cassandra"))) {
-        Ok(installed) => Some(
-            Nodes::start(installed, count, (sync, Login::Anybody)).expect("nodes of Cassandra that start"),
-        ),
+        Ok(installed) => Some(Nodes::start(installed, count, setup).expect("nodes of Cassandra that start")),
         Err(reason) => {
             skip(&format!("no Cassandra: {reason}"));
             None

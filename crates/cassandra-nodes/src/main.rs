@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use ladoga_cassandra_nodes::{CommitLogSync, Installed, Login, Nodes};
+use ladoga_cassandra_nodes::{CommitLogSync, Installed, Nodes, Setup};
 
 fn main() -> ExitCode {
     let Some(count) =
@@ -27,7 +27,7 @@ fn run(count: usize) -> Result<(), String> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
     let target = std::path::absolute(target).map_err(|error| error.to_string())?;
     let installed = Installed::find(&target.join("cassandra"))?;
-    let nodes = Nodes::start(&installed, count, (CommitLogSync::Batch, Login::Anybody));
+    let nodes = Nodes::start(&installed, count, Setup::open(CommitLogSync::Batch));
     let nodes = nodes.map_err(|error| format!("Cassandra cannot be started: {error}"))?;
     println!("{}", nodes.addresses());
     std::io::stdout().flush().map_err(|error| error.to_string())?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::jars::Installed;
 use crate::network::Network;
 use crate::node::Node;
-use crate::yaml::{CommitLogSync, Login, yaml};
+use crate::yaml::{CERTIFICATE_FILE, Setup, yaml};
 
 /// Several nodes that are one cluster. They end, and their data is removed, when this is dropped.
 pub struct Nodes {
@@ -16,14 +16,18 @@ pub struct Nodes {
 
 impl Nodes {
     /// Starts them and waits until each takes connections. All of them are seeds: so they need not wait for each other.
-    pub fn start(installed: &Installed, count: usize, settings: (CommitLogSync, Login)) -> io::Result<Nodes> {
+    pub fn start(installed: &Installed, count: usize, setup: Setup<'_>) -> io::Result<Nodes> {
         let (network, directory) = (Network::claim(), installed.new_directory());
         let seeds: Vec<_> = (0..count).map(|node| network.host(node)).collect();
         let mut nodes = Vec::new();
         for (index, &host) in seeds.iter().enumerate() {
             let own = directory.join(format!("{}", index + 1));
-            let yaml = yaml(host, &seeds, &own, settings);
-            nodes.push(Node::new(installed, host, own, &yaml)?);
+            let yaml = yaml(host, &seeds, &own, setup);
+            let node = Node::new(installed, host, own.clone(), &yaml)?;
+            if let Some(make) = setup.certificate {
+                fs::write(own.join(CERTIFICATE_FILE), make(host))?;
+            }
+            nodes.push(node);
         }
         let mut nodes = Nodes { nodes, directory, _network: network };
         for node in &mut nodes.nodes {

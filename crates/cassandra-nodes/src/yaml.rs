@@ -22,13 +22,29 @@ pub enum Login {
     ByPassword,
 }
 
+/// What all nodes have in common.
+#[derive(Clone, Copy)]
+pub struct Setup<'s> {
+    /// When they write their commit log to disk.
+    pub sync: CommitLogSync,
+    /// Who may do what.
+    pub login: Login,
+    /// What makes the key and the certificate of the node at an address, as PEM. Clients have to speak TLS then.
+    pub certificate: Option<&'s dyn Fn(Ipv4Addr) -> String>,
+}
+
+impl Setup<'_> {
+    /// For everybody, without TLS.
+    pub const fn open(sync: CommitLogSync) -> Self {
+        Setup { sync, login: Login::Anybody, certificate: None }
+    }
+}
+
+/// Where a node has its key and its certificate.
+pub(crate) const CERTIFICATE_FILE: &str = "certificate.pem";
+
 /// The configuration of a node in this directory.
-pub(crate) fn yaml(
-    host: Ipv4Addr,
-    seeds: &[Ipv4Addr],
-    directory: &Path,
-    (sync, login): (CommitLogSync, Login),
-) -> String {
+pub(crate) fn yaml(host: Ipv4Addr, seeds: &[Ipv4Addr], directory: &Path, setup: Setup<'_>) -> String {
     let seeds: Vec<String> = seeds.iter().map(ToString::to_string).collect();
     let mut text = format!(
         "cluster_name: ladoga\n\
@@ -57,15 +73,24 @@ pub(crate) fn yaml(
         let _ = writeln!(text, "{kind}_timeout: 60s");
     }
     let _ = writeln!(text, "data_file_directories:\n  - {}", directory.join("data").display());
-    text.push_str(match sync {
+    text.push_str(match setup.sync {
         CommitLogSync::Periodic => "commitlog_sync: periodic\ncommitlog_sync_period: 1000ms\n",
         CommitLogSync::Batch => "commitlog_sync: batch\n",
     });
-    text.push_str(match login {
+    text.push_str(match setup.login {
         Login::Anybody => "authenticator: AllowAllAuthenticator\nauthorizer: AllowAllAuthorizer\n",
         Login::ByPassword => {
             "authenticator: PasswordAuthenticator\nauthorizer: CassandraAuthorizer\nrole_manager: CassandraRoleManager\n"
         }
     });
+    if setup.certificate.is_some() {
+        let file = directory.join(CERTIFICATE_FILE);
+        let _ = write!(
+            text,
+            "client_encryption_options:\n  enabled: true\n  optional: false\n  keystore: {}\n  ssl_context_factory:\n    \
+             class_name: org.apache.cassandra.security.PEMBasedSslContextFactory\n",
+            file.display()
+        );
+    }
     text
 }

@@ -15,24 +15,38 @@ pub(crate) fn consistency(replicas: Replicas) -> Consistency {
     }
 }
 
+/// How many copies that are.
+pub(crate) fn waits_for(replicas: Replicas) -> Replicas {
+    let ack = match consistency(replicas) {
+        Consistency::One => 1,
+        Consistency::Two => 2,
+        Consistency::Three => 3,
+        Consistency::Quorum => replicas.majority() as u32,
+        _ => replicas.from,
+    };
+    Replicas { ack, ..replicas }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
+    fn what_is_rounded_up_is_known() {
+        for (ack, from, expected) in
+            [(1, 3, 1), (2, 3, 2), (3, 3, 3), (2, 5, 2), (3, 5, 3), (4, 5, 5), (4, 9, 5), (3, 9, 3)]
+        {
+            let waits_for = waits_for(Replicas { ack, from });
+            assert_eq!(waits_for, Replicas { ack: expected, from }, "{ack}/{from}");
+        }
+    }
+
+    #[test]
     fn never_fewer_answer_than_were_asked_for() {
-        let answers = |consistency, from| match consistency {
-            Consistency::One => 1,
-            Consistency::Two => 2,
-            Consistency::Three => 3,
-            Consistency::Quorum => from / 2 + 1,
-            Consistency::All => from,
-            other => unreachable!("{other} is not used"),
-        };
         for from in 1..=12 {
             for ack in 1..=from {
-                let found = consistency(Replicas { ack, from });
-                assert!(answers(found, from) >= ack, "{ack}/{from}: {found}");
+                let found = waits_for(Replicas { ack, from });
+                assert!((ack..=from).contains(&found.ack), "{ack}/{from}: {found:?}");
             }
         }
     }

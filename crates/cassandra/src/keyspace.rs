@@ -7,6 +7,7 @@ use scylla::statement::prepared::PreparedStatement;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::attempts::Attempts;
 use crate::row::encode_version;
 use crate::schema::{self, Wanted, not_prepared};
 use crate::settings::Writes;
@@ -51,9 +52,13 @@ pub(crate) struct Keyspace {
 
 impl Keyspace {
     /// Makes it, if it is missing, and checks it.
-    pub(crate) async fn prepare(session: &Session, wanted: Wanted<'_>) -> Result<Keyspace, StartError> {
+    pub(crate) async fn prepare(
+        session: &Session,
+        wanted: Wanted<'_>,
+        attempts: &Arc<Attempts>,
+    ) -> Result<Keyspace, StartError> {
         let buckets = schema::prepare(session, wanted).await?;
-        let to = Preparing { session, wanted };
+        let to = Preparing { session, wanted, attempts };
         let (entities, pieces) = (to.entities().await?, to.pieces().await?);
         Ok(Keyspace { from: wanted.from, buckets, entities, pieces })
     }
@@ -67,6 +72,8 @@ impl Keyspace {
 struct Preparing<'s> {
     session: &'s Session,
     wanted: Wanted<'s>,
+    /// Counts what the driver does for each statement.
+    attempts: &'s Arc<Attempts>,
 }
 
 impl Preparing<'_> {
@@ -142,6 +149,7 @@ impl Preparing<'_> {
         let prepared = self.session.prepare(cql).await;
         let mut prepared = prepared.map_err(|error| not_prepared(self.wanted, table, &error))?;
         prepared.set_is_idempotent(true);
+        prepared.set_history_listener(Arc::<Attempts>::clone(self.attempts));
         Ok(prepared)
     }
 

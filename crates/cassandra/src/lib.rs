@@ -2,7 +2,7 @@
 //! requests.
 //!
 //! - `settings`: by what Cassandra is reached; `start_error`: why it is not
-//! - `driver`: the connections and their threads; `shared`: what all event loops share; `connect`: the session of the driver; `schema`: keyspaces
+//! - `driver`: the connections and their threads; `attempts`: what it does for a statement; `shared`: what all event loops share; `connect`: the session of the driver; `schema`: keyspaces
 //!   and tables; `keyspace`: the statements of one of them
 //! - `service`: the operations
 //! - `read`: of one key; `write`: by the newest timestamp; `decide`: writes that Cassandra decides about
@@ -12,6 +12,7 @@
 //! - `failure`: what Cassandra answers instead; `metrics`: what is counted
 #![forbid(unsafe_code)]
 
+mod attempts;
 mod clock;
 mod connect;
 mod consistency;

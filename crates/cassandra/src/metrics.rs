@@ -4,36 +4,103 @@ use ladoga_service::{Metric, MetricKind};
 
 use crate::shared::Shared;
 
+/// Which parts of the statements were as fast as a latency says.
+const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
+const MS_PER_SECOND: f64 = 1_000.0;
+
 impl Shared {
-    /// What the door counts.
+    /// What the door counts, and what the driver does.
     pub(crate) fn metrics(&self) -> Vec<Metric> {
-        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let mut metrics = self.own_metrics();
+        metrics.extend(self.driver_metrics());
+        metrics
+    }
+
+    fn own_metrics(&self) -> Vec<Metric> {
         let counts = &self.counts;
+        [
+            (
+                "ladoga_cassandra_statements_total",
+                "Statements that were sent to Cassandra.",
+                &counts.statements,
+            ),
+            (
+                "ladoga_cassandra_failures_total",
+                "Statements that Cassandra or its driver answered with an error.",
+                &counts.failures,
+            ),
+            (
+                "ladoga_cassandra_contended_total",
+                "Conditional writes that were decided again because the key had changed.",
+                &counts.contended,
+            ),
+            (
+                "ladoga_cassandra_pieces_swept_total",
+                "Large values whose pieces were removed because no row named them any more.",
+                &counts.swept,
+            ),
+        ]
+        .map(counter)
+        .into()
+    }
+
+    fn driver_metrics(&self) -> Vec<Metric> {
+        let (driver, attempts) = (self.session.get_metrics(), &self.attempts);
         let state = self.session.get_cluster_state();
         let nodes = state
             .get_nodes_info()
             .iter()
             .map(|node| (node.address.to_string(), f64::from(node.is_connected())));
-        vec![
+        // Nothing is known before the first statement has been answered.
+        let latency = QUANTILES.into_iter().filter_map(|quantile| {
+            let ms = driver.get_latency_percentile_ms(quantile * 100.0).ok()?;
+            Some((quantile.to_string(), ms as f64 / MS_PER_SECOND))
+        });
+        let counted = [
+            (
+                "ladoga_cassandra_attempts_total",
+                "Requests of the driver to nodes; more than statements if some are made again.",
+                &attempts.made,
+            ),
+            (
+                "ladoga_cassandra_attempts_failed_total",
+                "Requests of the driver that a node answered with an error, or that broke.",
+                &attempts.failed,
+            ),
+            (
+                "ladoga_cassandra_retries_total",
+                "Requests of the driver that failed and were made again.",
+                &attempts.retried,
+            ),
+            (
+                "ladoga_cassandra_speculative_total",
+                "Requests of the driver to a second node because the first one was slow.",
+                &attempts.speculative,
+            ),
+        ];
+        let mut metrics: Vec<Metric> = counted.map(counter).into();
+        metrics.extend([
             Metric::counter(
-                "ladoga_cassandra_statements_total",
-                "Statements that were sent to Cassandra.",
-                of(&counts.statements),
+                "ladoga_cassandra_request_timeouts_total",
+                "Statements that the driver gave up because their time was over.",
+                driver.get_request_timeouts(),
             ),
             Metric::counter(
-                "ladoga_cassandra_failures_total",
-                "Statements that Cassandra or its driver answered with an error.",
-                of(&counts.failures),
+                "ladoga_cassandra_connection_timeouts_total",
+                "Connections to nodes that were not established in time.",
+                driver.get_connection_timeouts(),
             ),
-            Metric::counter(
-                "ladoga_cassandra_contended_total",
-                "Conditional writes that were decided again because the key had changed.",
-                of(&counts.contended),
+            Metric::gauge(
+                "ladoga_cassandra_connections",
+                "Connections to nodes, without the one by which the driver learns about the cluster.",
+                driver.get_total_connections(),
             ),
-            Metric::counter(
-                "ladoga_cassandra_pieces_swept_total",
-                "Large values whose pieces were removed because no row named them any more.",
-                of(&counts.swept),
+            Metric::by_label(
+                MetricKind::Gauge,
+                "ladoga_cassandra_latency_seconds",
+                "How long nodes took to answer since the door was started, to the millisecond, by quantile.",
+                "quantile",
+                latency,
             ),
             Metric::by_label(
                 MetricKind::Gauge,
@@ -42,6 +109,11 @@ impl Shared {
                 "node",
                 nodes,
             ),
-        ]
+        ]);
+        metrics
     }
+}
+
+fn counter((name, help, counter): (&'static str, &'static str, &AtomicU64)) -> Metric {
+    Metric::counter(name, help, counter.load(Ordering::Relaxed))
 }

@@ -95,6 +95,8 @@ async fn create(session: &Session, wanted: Wanted<'_>, skipped: usize) -> Result
                 let reason = format!("the keyspace {} cannot be made: {why}", wanted.name());
                 return Err(StartError::NoKeyspace { reason, cql: wanted.cql().join(";\n") + ";" });
             }
+            // The row does not fit into a table of this name that was there before.
+            Err(error) if is_invalid(&error) => return Err(other_layout(wanted, "meta", &error.to_string())),
             Err(error) => return Err(wanted.not_now(error)),
         }
     }

@@ -4,12 +4,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_model::{Stamp, Ttl, Version};
+use ladoga_model::{Replicas, Stamp, Ttl, Version};
 use ladoga_service::{
     Context, Error, KeyRange, KeyValue, KeyWrite, Later, Lookup, Metric, Pieces, RecordFormat, StoredCell,
     Together,
 };
 
+use crate::consistency::waits_for;
 use crate::keyspace::is_decided;
 use crate::lifetime::lifetime;
 use crate::range::RangePieces;
@@ -91,6 +92,10 @@ impl Cassandra {
 #[expect(refining_impl_trait, reason = "what is boxed may be known to be")]
 impl KeyValue for Cassandra {
     type Upload = PiecesIn;
+
+    fn waits_for(&self, asked: Replicas) -> Replicas {
+        waits_for(asked)
+    }
 
     fn until_ready(&self) -> Option<Later<Result<u64, Error>>> {
         None

@@ -14,6 +14,7 @@ use scylla::statement::prepared::PreparedStatement;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
+use crate::attempts::Attempts;
 use crate::clock::{DoorClock, WallUs};
 use crate::connect::{self, Place};
 use crate::consistency::consistency;
@@ -32,6 +33,7 @@ pub(crate) struct Shared {
     pub(crate) timeout: Duration,
     pub(crate) pieces_keep_ms: u64,
     pub(crate) counts: Counts,
+    pub(crate) attempts: Arc<Attempts>,
     pub(crate) place: Place,
     /// Whether a write is on disk when it is acknowledged, if Cassandra says.
     is_synced: Option<bool>,
@@ -64,6 +66,7 @@ impl Shared {
             timeout: Duration::from_millis(settings.timeout_ms),
             pieces_keep_ms: settings.pieces_keep_ms,
             counts: Counts::default(),
+            attempts: Arc::default(),
             place,
             is_synced,
             keyspaces,
@@ -80,7 +83,7 @@ impl Shared {
             return Ok(made);
         }
         let wanted = Wanted { from, place: &self.place, writes: self.writes };
-        let made = Keyspace::prepare(&self.session, wanted).await?;
+        let made = Keyspace::prepare(&self.session, wanted, &self.attempts).await?;
         Ok(slot.get_or_init(|| Arc::new(made)))
     }
 

@@ -179,13 +179,19 @@ async fn write_answer(core: &Core, link: &Link, answer: Answer) -> io::Result<()
 /// Writes an answer that is not in memory. If the body of its request was left unread, it is the connection's last.
 async fn stream(core: &Core, link: &Link, streamed: Streamed) -> Result<(), StreamError> {
     let etag = streamed.etag;
-    // What expires has a version, too.
-    let fields = [
-        ("content-type", streamed.content_type),
-        ("etag", etag.as_ref().map_or("", ETag::as_str)),
-        ("ladoga-expires", streamed.expires.as_deref().unwrap_or("")),
+    let all = [
+        ("etag", etag.as_ref().map(ETag::as_str)),
+        ("ladoga-expires", streamed.expires.as_deref()),
+        streamed.field.as_ref().map_or(("", None), |(name, value)| (*name, Some(&**value))),
     ];
-    let fields = &fields[..1 + usize::from(etag.is_some()) + usize::from(streamed.expires.is_some())];
+    let (mut fields, mut count) = ([("content-type", streamed.content_type); 4], 1);
+    for (name, value) in all {
+        if let Some(value) = value {
+            fields[count] = (name, value);
+            count += 1;
+        }
+    }
+    let fields = &fields[..count];
     let length = streamed.bytes.map_or(ReplyLength::Unknown, ReplyLength::Known);
     begin(core, link, &ReplyHead { status: StatusCode::OK, fields, length, date: &core.date() }, false);
     write_stream(link, streamed).await

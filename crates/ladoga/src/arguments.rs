@@ -6,6 +6,7 @@ use ladoga_model::Ttl;
 
 use crate::batch_arguments::{BatchArguments, ExportArguments, ImportArguments};
 use crate::changes_arguments::ChangesArguments;
+use crate::copy_arguments::CopyArguments;
 use crate::install_arguments::{CompletionsArguments, ManArguments};
 pub(crate) use crate::node_arguments::NodeArguments;
 use crate::range_arguments::{CountArguments, RangeArguments};
@@ -65,6 +66,8 @@ pub(crate) enum Command {
     Export(ExportArguments),
     /// Store the records of an export
     Import(ImportArguments),
+    /// Copy all records from one node, cluster or door to another
+    Copy(CopyArguments),
     /// Show whether a node serves requests
     Status(StatusArguments),
     /// Measure an HTTP server; accepts the command lines of wrk and wrk2

@@ -1,7 +1,7 @@
 //! A persistent key-value store that speaks plain HTTP.
 //!
 //! - `allocator`: the allocator, and when it returns memory to the system
-//! - `arguments`: the command line; `serve_flags`: of a node that runs; `status_arguments`: of how one does; `access_flags`: of who may use a node; `range_arguments`: of a range; `changes_arguments`: of changes; `batch_arguments`: of many operations or records;
+//! - `arguments`: the command line; `serve_flags`: of a node that runs; `status_arguments`: of how one does; `access_flags`: of who may use a node; `range_arguments`: of a range; `changes_arguments`: of changes; `batch_arguments`: of many operations or records; `copy_arguments`: of two nodes;
 //!   `install_arguments`: of what is installed beside the binary; `token_arguments`: of tokens; `node_arguments`: the URL of a node;
 //!   `write_arguments`: what writes may ask for; `cassandra_arguments`: of a node without a store of its own
 //! - `settings`: flags, environment and file, validated
@@ -18,6 +18,7 @@ mod cassandra_arguments;
 mod changes_arguments;
 mod client;
 mod commands;
+mod copy_arguments;
 mod install_arguments;
 mod logging;
 mod node_arguments;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Command::Batch(arguments) => commands::batch(&arguments),
         Command::Export(arguments) => commands::export(&arguments),
         Command::Import(arguments) => commands::import(&arguments),
+        Command::Copy(arguments) => commands::copy(&arguments),
         Command::Status(arguments) => commands::status(&arguments),
         Command::Repair(node) => commands::repair(&node),
         Command::Bench(arguments) => return ladoga_lab::bench(&arguments),

@@ -1,7 +1,7 @@
 use std::future::{Future, ready};
 
 use bytes::Bytes;
-use ladoga_model::{Stamp, Ttl, Version};
+use ladoga_model::{Replicas, Stamp, Ttl, Version};
 
 use crate::{
     ChangeFormat, Changed, Context, Error, Followed, Follower, KeySpan, KeyWrite, Later, Lookup, Metric,
@@ -20,6 +20,11 @@ pub trait KeyValue: 'static {
     /// Waits until the service can answer for what it acknowledged, and answers for how many milliseconds it has; none
     /// if it can now. Requests wait for it, except for ranges of one node.
     fn until_ready(&self) -> Option<Later<Result<u64, Error>>>;
+
+    /// How many replicas are waited for if a request asks for these: more, if the service has no word for so many.
+    fn waits_for(&self, asked: Replicas) -> Replicas {
+        asked
+    }
 
     /// The newest cell of a key, a deletion as far as one is known of: at once if memory can tell. What has
     /// expired is a deletion, too.

@@ -18,6 +18,8 @@ pub(crate) struct Streamed {
     pub(crate) bytes: Option<u64>,
     /// When it expires, in milliseconds since 1970, if it does.
     pub(crate) expires: Option<Box<str>>,
+    /// One more header field, by its lower-case name.
+    pub(crate) field: Option<(&'static str, Box<str>)>,
     /// The body, as far as it has been read: what fails up to here is a refusal, and later breaks the connection.
     pub(crate) first: Option<Piece>,
     /// What may be written where a piece is empty, to show that more is coming, if anything may.

@@ -83,6 +83,7 @@ fn large_value<K: KeyValue>(
             etag,
             bytes,
             expires,
+            field: None,
             first,
             alive: b"",
             permit,

@@ -3,6 +3,7 @@
 //! - `service`: the way in: which operation, and for what
 //! - `admit`: whether who asks may; `audited`: what the audit log has of it
 //! - `call`: a request and what it needs to be served; an answer, now or later
+//! - `rounded`: tells that more replicas were waited for than were asked for
 //! - `entity`: reads and deletes an entity, adds to a number, changes when a value expires
 //! - `put`: stores a value that fits into memory
 //! - `upload`: stores one that does not
@@ -19,6 +20,7 @@ mod changes;
 mod entity;
 mod put;
 mod range;
+mod rounded;
 mod service;
 mod slow_request;
 mod upload;

@@ -37,6 +37,7 @@ fn stream<K: KeyValue>(call: &Call<'_, K>, target: RangeTarget, telling: Telling
         let pieces = service.range(&context, target.range, telling.format()).await?;
         let first = first_piece(&link, pieces).await?;
         Ok(Outcome::Stream(Streamed {
+            field: None,
             content_type: match telling {
                 Telling { is_json: true, .. } => NDJSON,
                 Telling { is_count: true, .. } => TEXT,

@@ -7,6 +7,7 @@ use ladoga_service::KeyValue;
 
 use super::admit::admit;
 use super::call::{Call, Outcome, Reply, check_majority};
+use super::rounded::tell_rounded;
 use super::{batch, changes, entity, put, range};
 use crate::admin;
 use crate::connection::Link;
@@ -70,7 +71,10 @@ impl<K: KeyValue> Call<'_, K> {
         let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;
         target.check_read().map_err(Refusal::bad_request)?;
         self.admit_key(AccessKind::Read, target.key())?;
-        self.once_it_is_ready(move |call| entity::get(call, operation, &target, conditions))
+        self.once_it_is_ready(move |call| {
+            let reply = entity::get(call, operation, &target, conditions)?;
+            Ok(tell_rounded(call, target.replicas(), reply))
+        })
     }
 
     /// The same for a write.
@@ -84,9 +88,13 @@ impl<K: KeyValue> Call<'_, K> {
             check_majority(target.replicas())?;
         }
         let bytes = if operation == Operation::Put { put::value_bytes(request.body)? } else { 0 };
-        self.once_it_is_ready(move |call| match operation {
-            Operation::Put => put::put(call, (target, bytes), precondition),
-            _ => entity::delete(call, target, precondition),
+        let asked = target.replicas();
+        self.once_it_is_ready(move |call| {
+            let reply = match operation {
+                Operation::Put => put::put(call, (target, bytes), precondition)?,
+                _ => entity::delete(call, target, precondition)?,
+            };
+            Ok(tell_rounded(call, asked, reply))
         })
     }
 
@@ -98,9 +106,13 @@ impl<K: KeyValue> Call<'_, K> {
         let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;
         self.admit_key(AccessKind::Write, target.key())?;
         check_majority(target.replicas())?;
-        self.once_it_is_ready(move |call| match change {
-            EntityChange::Increment(by) => entity::increment(call, (target, by), precondition),
-            EntityChange::Expire(life) => entity::expire(call, (target, life.ttl()), precondition),
+        let asked = target.replicas();
+        self.once_it_is_ready(move |call| {
+            let reply = match change {
+                EntityChange::Increment(by) => entity::increment(call, (target, by), precondition)?,
+                EntityChange::Expire(life) => entity::expire(call, (target, life.ttl()), precondition)?,
+            };
+            Ok(tell_rounded(call, asked, reply))
         })
     }
 }

@@ -20,7 +20,7 @@ impl Request<'_> {
         self.send_with_patience(url, None)
     }
 
-    /// The same, and takes the node for gone if it sends nothing for so long.
+    /// The same, and takes the node for gone if it sends or takes nothing for so long.
     pub(crate) fn send_with_patience(
         &self,
         url: &Url,
@@ -29,6 +29,7 @@ impl Request<'_> {
         let unreachable = |error| ClientError::Unreachable { url: url.clone(), error };
         let stream = TcpStream::connect((url.host.as_str(), url.port)).map_err(unreachable)?;
         stream.set_read_timeout(patience).map_err(unreachable)?;
+        stream.set_write_timeout(patience).map_err(unreachable)?;
         let sent = self.write(&stream, url);
         let reader = Box::new(BufReader::new(stream));
         match (Response::read_head(url, reader, self.method == "HEAD"), sent) {

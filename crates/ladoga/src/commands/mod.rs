@@ -4,6 +4,7 @@ mod batch;
 mod changes;
 mod check;
 mod cluster;
+mod copy;
 #[cfg(feature = "cassandra")]
 mod door;
 mod entity;
@@ -13,6 +14,7 @@ mod lines;
 mod notify;
 mod profile;
 mod range;
+mod record;
 mod serve;
 mod status;
 mod tally;
@@ -23,6 +25,7 @@ pub(crate) use batch::batch;
 pub(crate) use changes::changes;
 pub(crate) use check::check;
 pub(crate) use cluster::repair;
+pub(crate) use copy::copy;
 pub(crate) use entity::{delete, expire, get, increment, put};
 pub(crate) use install::{completions, man};
 pub(crate) use profile::profile;
@@ -100,29 +103,52 @@ impl From<std::io::Error> for Failure {
 
 /// Where a node is, and what it is shown.
 fn node_url(node: &NodeArguments) -> Result<Url, Failure> {
-    let text = &node.url;
-    let wrong = || format!("--url is '{text}', expected the URL of a node, such as http://127.0.0.1:8080");
-    let url = Url::parse(text).ok_or_else(|| Failure::Usage(wrong()))?;
-    Ok(Url { bearer: bearer(node.token_file.as_deref())?, ..url })
+    ONE_NODE.url(&node.url, node.token_file.as_deref())
 }
 
-/// The variable in which a client has its token. There is no flag for it: everybody on a machine can read those.
-const TOKEN_VARIABLE: &str = "LADOGA_TOKEN";
+/// By what a node is named on a command line.
+struct NodeFlags {
+    url: &'static str,
+    token_file: &'static str,
+    /// The variables in which a client has its token; the first one that is set counts. There is no flag for it: everybody on a machine
+    /// can read those.
+    variables: &'static [&'static str],
+}
 
-fn bearer(file: Option<&Path>) -> Result<Option<Bearer>, Failure> {
-    if let Some(path) = file {
-        let text = std::fs::read_to_string(path);
+const ONE_NODE: NodeFlags =
+    NodeFlags { url: "--url", token_file: "--token-file", variables: &["LADOGA_TOKEN"] };
+
+impl NodeFlags {
+    /// Where the node is, and what it is shown.
+    fn url(&self, text: &str, token_file: Option<&Path>) -> Result<Url, Failure> {
+        let flag = self.url;
+        let wrong =
+            || format!("{flag} is '{text}', expected the URL of a node, such as http://127.0.0.1:8080");
+        let url = Url::parse(text).ok_or_else(|| Failure::Usage(wrong()))?;
+        let bearer = match token_file {
+            Some(path) => Some(self.bearer_in(path)?),
+            None => self.bearer_of_environment()?,
+        };
+        Ok(Url { bearer, ..url })
+    }
+
+    fn bearer_in(&self, path: &Path) -> Result<Bearer, Failure> {
+        let (text, flag) = (std::fs::read_to_string(path), self.token_file);
         let path = path.display();
-        let wrong = |why: String| Failure::Usage(format!("--token-file is '{path}', expected {why}"));
+        let wrong = |why: String| Failure::Usage(format!("{flag} is '{path}', expected {why}"));
         let text = text.map_err(|error| wrong(format!("a file that can be read: {error}")))?;
         let expected = "a file with one token in it, as `ladoga token create` prints it";
-        return Bearer::parse(&text).map(Some).ok_or_else(|| wrong(expected.to_owned()));
+        Bearer::parse(&text).ok_or_else(|| wrong(expected.to_owned()))
     }
-    let Some(text) = std::env::var_os(TOKEN_VARIABLE) else { return Ok(None) };
-    let expected = "a token, as `ladoga token create` prints it";
-    let parsed = text.to_str().and_then(Bearer::parse);
-    // What it is stays unsaid.
-    parsed
-        .map(Some)
-        .ok_or_else(|| Failure::Usage(format!("{TOKEN_VARIABLE} has no token in it, expected {expected}")))
+
+    fn bearer_of_environment(&self) -> Result<Option<Bearer>, Failure> {
+        let set = |name: &&'static str| Some((*name, std::env::var_os(name)?));
+        let Some((name, text)) = self.variables.iter().find_map(set) else { return Ok(None) };
+        let expected = "a token, as `ladoga token create` prints it";
+        let parsed = text.to_str().and_then(Bearer::parse);
+        // What it is stays unsaid.
+        parsed
+            .map(Some)
+            .ok_or_else(|| Failure::Usage(format!("{name} has no token in it, expected {expected}")))
+    }
 }

@@ -3,15 +3,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use ladoga_env::Clock;
 use ladoga_env::real::RealClock;
-use serde_json::{Deserializer, Map, Value};
 
-use super::batch::LINE_BYTES_MAX;
 use super::lines::{Chunk, Input, READ_BYTES, open};
 use super::range::{Lines, Query, ask};
+use super::record::{BEGINNING_BYTES, Record, key_of, record};
 use super::tally::{ProgressLine, Tally};
 use super::{Failure, node_url};
 use crate::batch_arguments::{ExportArguments, ImportArguments};
@@ -19,8 +16,6 @@ use crate::client::{Request, Response, Url, percent_encoded};
 
 /// Records that are asked for at once: each page is a snapshot of its own, and none is held for long.
 const PAGE_RECORDS: u64 = 10_000;
-/// The beginning of a line, which has all of its key.
-const BEGINNING_BYTES: usize = 32 << 10;
 /// The longest record: a value of 64 MiB in Base64, or with every byte escaped.
 const RECORD_BYTES_MAX: u64 = 512 << 20;
 
@@ -89,11 +84,7 @@ impl Page {
     }
 
     fn last_key(&self) -> Option<Vec<u8>> {
-        let text = |from: &[u8]| Deserializer::from_slice(from).into_iter::<String>().next()?.ok();
-        match self.last.strip_prefix(b"{\"key\":") {
-            Some(rest) => text(rest).map(String::into_bytes),
-            None => STANDARD.decode(text(self.last.strip_prefix(b"{\"key_base64\":")?)?).ok(),
-        }
+        key_of(&self.last)
     }
 }
 
@@ -138,18 +129,6 @@ struct Counts {
     expired: AtomicU64,
 }
 
-/// What becomes of a line of an export.
-enum Record {
-    /// It is empty.
-    Blank,
-    /// It has expired since then.
-    Expired,
-    /// This line of a batch stores it.
-    Line(Vec<u8>),
-    /// It is too large for one.
-    Large { key: Vec<u8>, value: Vec<u8>, ttl_ms: Option<u64> },
-}
-
 fn pass_on_records(
     input: Box<dyn Read + Send>,
     chunks: &SyncSender<io::Result<Chunk>>,
@@ -191,60 +170,6 @@ fn pass_on_records(
     Ok(())
 }
 
-fn record(line: &[u8], now_ms: u64) -> Result<Record, String> {
-    if line.trim_ascii().is_empty() {
-        return Ok(Record::Blank);
-    }
-    let mut members: Map<String, Value> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-    members.remove("etag");
-    let mut ttl_ms = None;
-    if let Some(expires) = members.remove("expires_ms") {
-        let expires_ms = expires.as_u64().ok_or("expires_ms is no whole number")?;
-        ttl_ms = expires_ms.checked_sub(now_ms).filter(|&ms| ms > 0);
-        let Some(ms) = ttl_ms else { return Ok(Record::Expired) };
-        members.insert("ttl".to_owned(), format!("{ms}ms").into());
-    }
-    let (key, value) = (Member::of(&members, "key")?, Member::of(&members, "value")?);
-    if key.text.len() + value.text.len() > LINE_BYTES_MAX {
-        return Ok(Record::Large { key: key.bytes()?, value: value.bytes()?, ttl_ms });
-    }
-    members.insert("op".to_owned(), "put".into());
-    let mut operation = serde_json::to_vec(&members).map_err(|error| error.to_string())?;
-    if operation.len() > LINE_BYTES_MAX {
-        let (key, value) = (Member::of(&members, "key")?, Member::of(&members, "value")?);
-        return Ok(Record::Large { key: key.bytes()?, value: value.bytes()?, ttl_ms });
-    }
-    operation.push(b'\n');
-    Ok(Record::Line(operation))
-}
-
-/// Bytes as a record has them: as text, or as Base64.
-struct Member<'m> {
-    name: &'static str,
-    text: &'m str,
-    is_base64: bool,
-}
-
-impl<'m> Member<'m> {
-    fn of(members: &'m Map<String, Value>, name: &'static str) -> Result<Member<'m>, String> {
-        let (plain, base64) = (members.get(name), members.get(&format!("{name}_base64")));
-        let (text, is_base64) = match (plain.map(Value::as_str), base64.map(Value::as_str)) {
-            (Some(Some(text)), None) => (text, false),
-            (None, Some(Some(text))) => (text, true),
-            _ => return Err(format!("expected {name} or {name}_base64, a text")),
-        };
-        Ok(Member { name, text, is_base64 })
-    }
-
-    fn bytes(&self) -> Result<Vec<u8>, String> {
-        let Member { name, text, is_base64 } = self;
-        if !is_base64 {
-            return Ok(text.as_bytes().to_vec());
-        }
-        STANDARD.decode(text).map_err(|error| format!("{name}_base64: {error}"))
-    }
-}
-
 fn put(url: &Url, key: &[u8], value: &[u8], ttl_ms: Option<u64>) -> Result<(), String> {
     let ttl = ttl_ms.map_or_else(String::new, |ms| format!("&ttl={ms}ms"));
     let target = format!("/v0/entity?id={}{ttl}", percent_encoded(key));
@@ -276,37 +201,5 @@ mod tests {
         assert_eq!((page.records, page.last_key()), (1, Some(b"\xff".to_vec())));
         page.add(b"nonsense\n");
         assert_eq!(page.last_key(), None);
-    }
-
-    #[test]
-    fn a_record_becomes_a_line_of_a_batch() {
-        let line = |text: &str| match record(text.as_bytes(), 1_000) {
-            Ok(Record::Line(line)) => serde_json::from_slice::<Value>(&line).expect("JSON"),
-            _ => panic!("no line: {text}"),
-        };
-        let operation = line("{\"key\":\"a\",\"etag\":\"\\\"0-0\\\"\",\"value_base64\":\"/w==\"}\n");
-        assert_eq!(operation, serde_json::json!({"op": "put", "key": "a", "value_base64": "/w=="}));
-        let operation = line("{\"key_base64\":\"/w==\",\"expires_ms\":1500,\"value\":\"\"}");
-        let expected = serde_json::json!({"op": "put", "key_base64": "/w==", "value": "", "ttl": "500ms"});
-        assert_eq!(operation, expected);
-        let expired = record(b"{\"key\":\"a\",\"value\":\"\",\"expires_ms\":1000}", 1_000);
-        assert!(matches!(expired, Ok(Record::Expired)));
-        assert!(matches!(record(b" \r\n", 0), Ok(Record::Blank)));
-        for wrong in
-            ["nonsense", "[]", "{}", "{\"key\":\"a\"}", "{\"key\":1,\"value\":\"\"}", "{\"value\":\"\"}"]
-        {
-            assert!(record(wrong.as_bytes(), 0).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn what_is_too_large_for_a_line_is_stored_by_itself() {
-        let controls = "\\u0001".repeat(LINE_BYTES_MAX / 5);
-        let large = record(format!("{{\"key\":\"a\",\"value\":\"{controls}\"}}").as_bytes(), 0);
-        assert!(matches!(large, Ok(Record::Large { key, value, .. })
-            if key == b"a" && value.len() == LINE_BYTES_MAX / 5 && value[0] == 1));
-        let text = STANDARD.encode(vec![7; LINE_BYTES_MAX]);
-        let large = record(format!("{{\"key\":\"a\",\"value_base64\":\"{text}\"}}").as_bytes(), 0);
-        assert!(matches!(large, Ok(Record::Large { value, .. }) if value == vec![7; LINE_BYTES_MAX]));
     }
 }

@@ -1,0 +1,117 @@
+//! `ladoga copy`: all records of one store into another, over the public API of both.
+//!
+//! - `source`: the records of one side in the order of their keys, in lots
+//! - `patience`: what is asked again, and for how long
+//! - `target`: stores a lot; `large`: values too large for a line, one at a time
+//! - `transfer`: reader, senders, and what is done of what they do in any order (`order`)
+//! - `state`: how far a copy is, in a file
+//! - `verify`: reads both sides and compares (`compare`)
+
+mod compare;
+mod large;
+mod order;
+mod patience;
+mod source;
+mod state;
+mod target;
+mod transfer;
+mod verify;
+
+use std::ffi::OsStr;
+use std::io::{Write, stderr};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+use self::patience::Patience;
+use self::source::Span;
+use self::state::{Progress, StateFile};
+use self::transfer::transfer;
+use self::verify::verify;
+use super::{Failure, NodeFlags};
+use crate::client::{Request, Url};
+use crate::copy_arguments::CopyArguments;
+
+const FROM: NodeFlags = NodeFlags {
+    url: "--from",
+    token_file: "--from-token-file",
+    variables: &["LADOGA_FROM_TOKEN", "LADOGA_TOKEN"],
+};
+const TO: NodeFlags =
+    NodeFlags { url: "--to", token_file: "--to-token-file", variables: &["LADOGA_TO_TOKEN", "LADOGA_TOKEN"] };
+
+/// Both ends of a copy.
+#[derive(Debug, Clone)]
+struct Sides {
+    from: Url,
+    to: Url,
+    patience: Patience,
+}
+
+/// Copies, verifies, or both.
+pub(crate) fn copy(arguments: &CopyArguments) -> Result<(), Failure> {
+    let sides = Sides {
+        from: FROM.url(&arguments.from, arguments.from_token_file.as_deref())?,
+        to: TO.url(&arguments.to, arguments.to_token_file.as_deref())?,
+        patience: Patience::of(Duration::from_secs(u64::from(arguments.patience))),
+    };
+    check_different(&sides)?;
+    let key = |key: Option<&OsStr>| key.map(|key| key.as_bytes().to_vec());
+    let whole = Span { prefix: key(arguments.prefix.as_deref()), after: key(arguments.after.as_deref()) };
+    let mut state = StateFile::open(arguments.resume.as_deref(), &sides, &whole)?;
+    for url in [&sides.from, &sides.to] {
+        Request { method: "GET", target: "/v0/status".to_owned(), field: None, body: None }.send(url)?;
+    }
+    if !arguments.verify_only {
+        if !state.progress.is_copied {
+            let copied = transfer(&sides, &whole, usize::from(arguments.requests), &mut state);
+            copied.map_err(|failure| with_place(failure, &state, &whole))?;
+        }
+        say_copied(&state.progress);
+    }
+    if arguments.verify || arguments.verify_only {
+        // If it breaks off, only this has to be repeated.
+        let compared = verify(&sides, &whole)?;
+        state.remove()?;
+        return compared.outcome();
+    }
+    state.remove()
+}
+
+/// Refuses a copy onto itself.
+fn check_different(sides: &Sides) -> Result<(), Failure> {
+    let Sides { from, to, .. } = sides;
+    // An address that cannot be found out is told when it is asked.
+    let addresses = |url: &Url| -> Vec<SocketAddr> {
+        (url.host.as_str(), url.port).to_socket_addrs().map(Iterator::collect).unwrap_or_default()
+    };
+    let (those, others) = (addresses(from), addresses(to));
+    if (&from.host, from.port) != (&to.host, to.port) && !those.iter().any(|one| others.contains(one)) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!("--from and --to are the same node, {from}: expected two different stores")))
+}
+
+/// A failure, with how far the copy went before, and how to go on.
+fn with_place(failure: Failure, state: &StateFile, whole: &Span) -> Failure {
+    let Failure::Failed(reason) = failure else { return failure };
+    let (records, after) = (state.progress.records, state.progress.after.as_ref());
+    let place = after.map_or("no key is known to be done".to_owned(), |key| {
+        format!("all keys up to '{}' are", key.escape_ascii())
+    });
+    let typed = after.filter(|_| whole.prefix.is_none()).and_then(|key| str::from_utf8(key).ok());
+    let typed = typed.filter(|key| !key.chars().any(|char| char.is_control() || char == '\''));
+    let how = match (state.path(), typed) {
+        (Some(path), _) => format!("repeat the command with --resume {} to go on from there", path.display()),
+        (None, Some(key)) => format!("add --after '{key}' to go on from there"),
+        (None, None) => "repeat the command, with --resume FILE to be able to go on after a break".to_owned(),
+    };
+    Failure::Failed(format!("{reason}; {records} records are copied, {place}: {how}"))
+}
+
+fn say_copied(progress: &Progress) {
+    let Progress { records, expired, before, .. } = progress;
+    let earlier = if *before == 0 { String::new() } else { format!(", {before} of them before the break") };
+    let left_out = if *expired == 0 { String::new() } else { format!("; {expired} had expired") };
+    _ = writeln!(stderr(), "{records} records copied{earlier}{left_out}");
+}

@@ -1,0 +1,149 @@
+//! A record as a line of JSON, as ranges print it, and the line of a batch that stores it.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ladoga_model::TTL_MS_MAX;
+use serde_json::{Deserializer, Map, Value};
+
+use super::batch::LINE_BYTES_MAX;
+
+/// The beginning of a line, which has all of its key.
+pub(super) const BEGINNING_BYTES: usize = 32 << 10;
+
+/// What becomes of a line of a range.
+pub(super) enum Record {
+    /// It is empty.
+    Blank,
+    /// It has expired since then.
+    Expired,
+    /// This line of a batch stores it.
+    Line(Vec<u8>),
+    /// It is too large for one.
+    Large { key: Vec<u8>, value: Vec<u8>, ttl_ms: Option<u64> },
+}
+
+/// The key of a record, if this is the beginning of its line.
+pub(super) fn key_of(beginning: &[u8]) -> Option<Vec<u8>> {
+    let text = |from: &[u8]| Deserializer::from_slice(from).into_iter::<String>().next()?.ok();
+    match beginning.strip_prefix(b"{\"key\":") {
+        Some(rest) => text(rest).map(String::into_bytes),
+        None => STANDARD.decode(text(beginning.strip_prefix(b"{\"key_base64\":")?)?).ok(),
+    }
+}
+
+/// The same, and when the record expires; 0 if it never does. The beginning has to reach to the value.
+pub(super) fn key_and_expiry(beginning: &[u8]) -> Option<(Vec<u8>, u64)> {
+    // Within a text, quotes are escaped.
+    let value = beginning.windows(VALUE.len()).position(|window| window == VALUE)?;
+    let members: Map<String, Value> = serde_json::from_slice(&[&beginning[..value], b"}"].concat()).ok()?;
+    let key = Member::of(&members, "key").ok()?.bytes().ok()?;
+    Some((key, members.get("expires_ms").map_or(Some(0), Value::as_u64)?))
+}
+
+/// What the value of a record begins with.
+const VALUE: &[u8] = b",\"value";
+
+/// What becomes of a line at this time.
+pub(super) fn record(line: &[u8], now_ms: u64) -> Result<Record, String> {
+    if line.trim_ascii().is_empty() {
+        return Ok(Record::Blank);
+    }
+    let mut members: Map<String, Value> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    members.remove("etag");
+    let mut ttl_ms = None;
+    if let Some(expires) = members.remove("expires_ms") {
+        let expires_ms = expires.as_u64().ok_or("expires_ms is no whole number")?;
+        ttl_ms = expires_ms.checked_sub(now_ms).filter(|&ms| ms > 0);
+        // What lives for longer than anything can be given lives for as long as that.
+        ttl_ms = ttl_ms.map(|ms| ms.min(TTL_MS_MAX));
+        let Some(ms) = ttl_ms else { return Ok(Record::Expired) };
+        members.insert("ttl".to_owned(), format!("{ms}ms").into());
+    }
+    let (key, value) = (Member::of(&members, "key")?, Member::of(&members, "value")?);
+    if key.text.len() + value.text.len() > LINE_BYTES_MAX {
+        return Ok(Record::Large { key: key.bytes()?, value: value.bytes()?, ttl_ms });
+    }
+    members.insert("op".to_owned(), "put".into());
+    let mut operation = serde_json::to_vec(&members).map_err(|error| error.to_string())?;
+    if operation.len() > LINE_BYTES_MAX {
+        let (key, value) = (Member::of(&members, "key")?, Member::of(&members, "value")?);
+        return Ok(Record::Large { key: key.bytes()?, value: value.bytes()?, ttl_ms });
+    }
+    operation.push(b'\n');
+    Ok(Record::Line(operation))
+}
+
+/// Bytes as a record has them: as text, or as Base64.
+pub(super) struct Member<'m> {
+    name: &'static str,
+    text: &'m str,
+    is_base64: bool,
+}
+
+impl<'m> Member<'m> {
+    pub(super) fn of(members: &'m Map<String, Value>, name: &'static str) -> Result<Member<'m>, String> {
+        let (plain, base64) = (members.get(name), members.get(&format!("{name}_base64")));
+        let (text, is_base64) = match (plain.map(Value::as_str), base64.map(Value::as_str)) {
+            (Some(Some(text)), None) => (text, false),
+            (None, Some(Some(text))) => (text, true),
+            _ => return Err(format!("expected {name} or {name}_base64, a text")),
+        };
+        Ok(Member { name, text, is_base64 })
+    }
+
+    pub(super) fn bytes(&self) -> Result<Vec<u8>, String> {
+        let Member { name, text, is_base64 } = self;
+        if !is_base64 {
+            return Ok(text.as_bytes().to_vec());
+        }
+        STANDARD.decode(text).map_err(|error| format!("{name}_base64: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_becomes_a_line_of_a_batch() {
+        let line = |text: &str| match record(text.as_bytes(), 1_000) {
+            Ok(Record::Line(line)) => serde_json::from_slice::<Value>(&line).expect("JSON"),
+            _ => panic!("no line: {text}"),
+        };
+        let operation = line("{\"key\":\"a\",\"etag\":\"\\\"0-0\\\"\",\"value_base64\":\"/w==\"}\n");
+        assert_eq!(operation, serde_json::json!({"op": "put", "key": "a", "value_base64": "/w=="}));
+        let operation = line("{\"key_base64\":\"/w==\",\"expires_ms\":1500,\"value\":\"\"}");
+        let expected = serde_json::json!({"op": "put", "key_base64": "/w==", "value": "", "ttl": "500ms"});
+        assert_eq!(operation, expected);
+        let expired = record(b"{\"key\":\"a\",\"value\":\"\",\"expires_ms\":1000}", 1_000);
+        assert!(matches!(expired, Ok(Record::Expired)));
+        assert!(matches!(record(b" \r\n", 0), Ok(Record::Blank)));
+        for wrong in
+            ["nonsense", "[]", "{}", "{\"key\":\"a\"}", "{\"key\":1,\"value\":\"\"}", "{\"value\":\"\"}"]
+        {
+            assert!(record(wrong.as_bytes(), 0).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_for_a_line_is_stored_by_itself() {
+        let controls = "\\u0001".repeat(LINE_BYTES_MAX / 5);
+        let large = record(format!("{{\"key\":\"a\",\"value\":\"{controls}\"}}").as_bytes(), 0);
+        assert!(matches!(large, Ok(Record::Large { key, value, .. })
+            if key == b"a" && value.len() == LINE_BYTES_MAX / 5 && value[0] == 1));
+        let text = STANDARD.encode(vec![7; LINE_BYTES_MAX]);
+        let large = record(format!("{{\"key\":\"a\",\"value_base64\":\"{text}\"}}").as_bytes(), 0);
+        assert!(matches!(large, Ok(Record::Large { value, .. }) if value == vec![7; LINE_BYTES_MAX]));
+    }
+
+    #[test]
+    fn the_beginning_of_a_line_has_its_key_and_expiry() {
+        let of = |text: &str| key_and_expiry(text.as_bytes());
+        let key = b",\"value".to_vec();
+        assert_eq!(of(r#"{"key":",\"value","etag":"\"0\"","value":"x"#), Some((key, 0)));
+        assert_eq!(of(r#"{"key_base64":"/w==","expires_ms":9,"value_base64":"AAA"#), Some((vec![0xff], 9)));
+        for wrong in ["", r#"{"key":"a""#, r#"{"key":"a","expires_ms":-1,"value":""#, r#"x,"value":""#] {
+            assert_eq!(of(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ladoga_cassandra_nodes::{CommitLogSync, Login, Nodes, Setup};
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use scylla::client::session::Session;
+use scylla::client::session_builder::SessionBuilder;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::support::{
+    Directory, Ladoga, Launch, Node, Outcome, Port, assert_refusal, cassandra, entity, value, wait_for,
+    wait_until,
+};
+
+/// A Cassandra that asks for a password and speaks TLS, and its administrator.
+struct Guarded {
+    nodes: Nodes,
+    /// What signs for it.
+    authority: PathBuf,
+    directory: Directory,
+    session: Session,
+    runtime: Runtime,
+}
+
+impl Guarded {
+    fn start() -> Option<Guarded> {
+        let directory = Directory::new();
+        let authority = directory.path().join("ca.pem");
+        let certificate = |host: Ipv4Addr| {
+            let made = generate_simple_self_signed([host.to_string()]);
+            let CertifiedKey { cert, signing_key } = made.expect("a certificate");
+            fs::write(&authority, cert.pem()).expect("a file for the certificate");
+            format!("{}{}", signing_key.serialize_pem(), cert.pem())
+        };
+        let setup = Setup {
+            sync: CommitLogSync::Periodic,
+            login: Login::ByPassword,
+            certificate: Some(&certificate),
+        };
+        let nodes = cassandra(1, setup)?;
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let pem = fs::read(&authority).expect("the certificate");
+        let connect = || {
+            let builder = SessionBuilder::new()
+                .known_node(nodes.addresses())
+                .user("cassandra", "cassandra")
+                .tls_context(Some(client_config(&pem)));
+            runtime.block_on(builder.build()).ok()
+        };
+        // The first user is made once the node serves.
+        let session = wait_for("a user that Cassandra lets in", connect);
+        Some(Guarded { nodes, authority, directory, session, runtime })
+    }
+
+    fn cql(&self, statements: &[&str]) {
+        for statement in statements {
+            let done = self.runtime.block_on(self.session.query_unpaged(*statement, &[]));
+            if let Err(error) = done {
+                panic!("{statement}: {error}");
+            }
+        }
+    }
+
+    /// The flags of a door for a user with a password.
+    fn flags(&self, keyspace: &str, user: &str, password: &str) -> Vec<String> {
+        let file = self.directory.path().join(format!("password-{user}-{password}"));
+        fs::write(&file, password).expect("a file for the password");
+        let authority = self.authority.display().to_string();
+        let file = file.display().to_string();
+        let flags = [
+            ["--engine", "cassandra"],
+            ["--cassandra-nodes", &self.nodes.addresses()],
+            ["--cassandra-keyspace", keyspace],
+            ["--cassandra-tls-ca", &authority],
+            ["--cassandra-user", user],
+            ["--cassandra-password-file", &file],
+            ["--cassandra-replicas", "1"],
+            ["--fsync", "everysec"],
+        ];
+        flags.into_iter().flatten().map(str::to_owned).collect()
+    }
+
+    fn door(&self, keyspace: &str, user: &str, password: &str) -> Node {
+        let flags = self.flags(keyspace, user, password);
+        let launch = flags.chunks(2).fold(Launch::embedded(), |launch, flag| launch.flag(&flag[0], &flag[1]));
+        launch.env("LADOGA_QUORUM_TIMEOUT_MS", "60000").start()
+    }
+}
+
+fn client_config(pem: &[u8]) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    let certificate = CertificateDer::from_pem_slice(pem).expect("a certificate");
+    roots.add(certificate).expect("a certificate that can sign");
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions that the provider knows");
+    Arc::new(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// A door that is going to say why it does not start.
+fn refused(flags: &[String], leave_out: &[&str]) -> Outcome {
+    let listen = Port::claim().address().to_string();
+    let kept = flags.chunks(2).filter(|flag| !leave_out.contains(&flag[0].as_str())).flatten();
+    let fixed = ["serve", "--listen", &listen].map(str::to_owned);
+    Ladoga::new(fixed.iter().chain(kept)).env("LADOGA_QUORUM_TIMEOUT_MS", "60000").run()
+}
+
+#[test]
+fn passwords_rights_and_tls_are_those_of_cassandra() {
+    let Some(guarded) = Guarded::start() else { return };
+    who_is_let_in(&guarded);
+    what_may_be_done(&guarded);
+    what_is_there_already(&guarded);
+}
+
+fn who_is_let_in(guarded: &Guarded) {
+    let door = guarded.door("own", "cassandra", "cassandra");
+    let large = value(1, 1_000_000);
+    door.connect().put("key", &large);
+    assert!(door.connect().value("key") == Some(large));
+    let flags = guarded.flags("own", "cassandra", "wrong");
+    refused(&flags, &[]).expect_failure(1, &["Cassandra refuses the user 'cassandra'", "CREATE ROLE"]);
+    refused(&flags, &["--cassandra-user", "--cassandra-password-file"])
+        .expect_failure(1, &["refuses the user nobody", "--cassandra-password-file"]);
+    let flags = guarded.flags("own", "cassandra", "cassandra");
+    refused(&flags, &["--cassandra-tls-ca"]).expect_failure(1, &["no node of --cassandra-nodes"]);
+    let other = generate_simple_self_signed(["other".to_owned()]).expect("a certificate");
+    let file = guarded.directory.path().join("other.pem");
+    fs::write(&file, other.cert.pem()).expect("a file for the certificate");
+    let mut flags = flags;
+    let at = flags.iter().position(|flag| flag == "--cassandra-tls-ca").expect("the flag");
+    flags[at + 1] = file.display().to_string();
+    refused(&flags, &[]).expect_failure(1, &["no node of --cassandra-nodes", "certificate"]);
+}
+
+fn what_may_be_done(guarded: &Guarded) {
+    guarded.cql(&["CREATE ROLE door WITH LOGIN = true AND PASSWORD = 'open'"]);
+    refused(&guarded.flags("others", "door", "open"), &[]).expect_failure(
+        1,
+        &[
+            "the keyspace others_rf1 cannot be made",
+            "CREATE KEYSPACE IF NOT EXISTS others_rf1",
+            "INSERT INTO",
+        ],
+    );
+    guarded.cql(&["GRANT SELECT ON KEYSPACE own_rf1 TO door"]);
+    let door = guarded.door("own", "door", "open");
+    let mut connection = door.connect();
+    assert_eq!(connection.get("key").status, 200);
+    let put = connection.request("PUT", &entity("small"), Some(b"v"));
+    assert_refusal(&put, 503, "PUT without the right to it");
+    assert!(put.text().contains("GRANT SELECT and MODIFY"), "{}", put.text());
+    guarded.cql(&["GRANT MODIFY ON KEYSPACE own_rf1 TO door"]);
+    // Cassandra remembers for a while what somebody may do.
+    wait_until("a right that counts", || {
+        door.connect().request("PUT", &entity("small"), Some(b"v")).status == 201
+    });
+}
+
+fn what_is_there_already(guarded: &Guarded) {
+    let replication = |copies: u32| {
+        format!("WITH replication = {{'class': 'NetworkTopologyStrategy', 'datacenter1': {copies}}}")
+    };
+    guarded.cql(&[
+        &format!("CREATE KEYSPACE twice_rf1 {}", replication(2)),
+        &format!("CREATE KEYSPACE foreign_rf1 {}", replication(1)),
+        "CREATE TABLE foreign_rf1.meta (id int PRIMARY KEY, text text)",
+        &format!("CREATE KEYSPACE later_rf1 {}", replication(1)),
+        "CREATE TABLE later_rf1.meta (id text PRIMARY KEY, layout int, buckets int, writes text)",
+        "INSERT INTO later_rf1.meta (id, layout, buckets, writes) VALUES ('ladoga', 2, 256, 'plain')",
+        &format!("CREATE KEYSPACE half_rf1 {}", replication(1)),
+        "CREATE TABLE half_rf1.entities (bucket text, key blob, PRIMARY KEY (bucket, key))",
+    ]);
+    let start = |keyspace: &str| refused(&guarded.flags(keyspace, "cassandra", "cassandra"), &[]);
+    start("twice").expect_failure(1, &["the keyspace twice_rf1 has replication", "ALTER KEYSPACE twice_rf1"]);
+    for (keyspace, what) in
+        [("foreign", "docs/cassandra.md"), ("later", "layout is 2, expected 1"), ("half", "entities")]
+    {
+        start(keyspace).expect_failure(1, &["has tables of another layout", what]);
+    }
+}

@@ -9,9 +9,11 @@
 //! - `value`: reads a value from the connection
 //! - `range`: streams entities; `changes`: tells what becomes of them
 //! - `batch`: many operations in one request
+//! - `backup`: checkpoints, for backups
 
 mod admit;
 mod audited;
+mod backup;
 mod batch;
 mod call;
 mod changes;

@@ -46,7 +46,7 @@ const PROFILES: &str = "/debug/profile/{cpu,alloc,lock}";
 
 /// Every path that there is, the most frequent one first. The refusal of any other path lists them, and the refusal of another
 /// method lists those of the path. So a client can learn all of it, and the tests compare it with `docs/http-api.yaml`.
-static ROUTES: [Route; 12] = [
+static ROUTES: [Route; 13] = [
     route!(
         "/v0/entity",
         "GET" => Get needs READ,
@@ -61,6 +61,12 @@ static ROUTES: [Route; 12] = [
     route!("/v0/status", "GET" => Status needs NOTHING),
     route!("/v0/cluster", "GET" => Cluster needs METRICS),
     route!("/v0/repair", "POST" => Repair needs ADMIN),
+    route!(
+        "/v0/backup",
+        "GET" => BackupFile needs ADMIN,
+        "POST" => Backup needs ADMIN,
+        "DELETE" => BackupEnd needs ADMIN
+    ),
     route!("/v0/peer", "GET" => Peer needs PEER),
     route!("/livez", "GET" => Live needs NOTHING, "HEAD" => Live needs NOTHING),
     route!("/readyz", "GET" => Ready needs NOTHING, "HEAD" => Ready needs NOTHING),

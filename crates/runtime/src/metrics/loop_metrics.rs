@@ -45,6 +45,12 @@ pub enum Operation {
     Peer,
     /// A repair was asked for.
     Repair,
+    /// A checkpoint was made for a backup.
+    Backup,
+    /// A file of a checkpoint was read.
+    BackupFile,
+    /// A checkpoint was released.
+    BackupEnd,
     /// The figures were asked for.
     Metrics,
     /// A profile was asked for.
@@ -52,7 +58,7 @@ pub enum Operation {
 }
 
 /// Each operation, and what it is called.
-const OPERATIONS: [(Operation, &str); 17] = [
+const OPERATIONS: [(Operation, &str); 20] = [
     (Operation::Get, "get"),
     (Operation::Head, "head"),
     (Operation::Put, "put"),
@@ -68,6 +74,9 @@ const OPERATIONS: [(Operation, &str); 17] = [
     (Operation::Cluster, "cluster"),
     (Operation::Peer, "peer"),
     (Operation::Repair, "repair"),
+    (Operation::Backup, "backup"),
+    (Operation::BackupFile, "backup_file"),
+    (Operation::BackupEnd, "backup_end"),
     (Operation::Metrics, "metrics"),
     (Operation::Profile, "profile"),
 ];

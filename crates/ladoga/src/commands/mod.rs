@@ -1,5 +1,6 @@
 //! What each command does.
 
+mod backup;
 mod batch;
 mod changes;
 mod check;
@@ -13,11 +14,13 @@ mod lines;
 mod notify;
 mod profile;
 mod range;
+mod restore;
 mod serve;
 mod tally;
 mod token;
 mod transfer;
 
+pub(crate) use backup::backup;
 pub(crate) use batch::batch;
 pub(crate) use changes::changes;
 pub(crate) use check::check;
@@ -26,6 +29,7 @@ pub(crate) use entity::{delete, expire, get, increment, put};
 pub(crate) use install::{completions, man};
 pub(crate) use profile::profile;
 pub(crate) use range::{count, range};
+pub(crate) use restore::restore;
 pub(crate) use serve::serve;
 pub(crate) use token::token;
 pub(crate) use transfer::{export, import};

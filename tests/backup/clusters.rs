@@ -1,8 +1,9 @@
+use std::fs;
 use std::path::Path;
 
 use crate::cluster::{Cluster, launches, launches_at};
 use crate::steps::{backup, create, created, restore, text};
-use crate::support::{Directory, Ladoga, Launch, entity, value, wait_until};
+use crate::support::{Directory, Ladoga, Launch, Node, entity, value, wait_until};
 
 const KEYS: u64 = 120;
 
@@ -92,15 +93,18 @@ fn the_same_nodes_get_their_own_files_back() {
     let repository = directory.path().join("backups");
     fill(&cluster);
     created(&repository, &cluster.nodes[0].url());
-    let data = |node: usize| directory.path().join(format!("own-{node}"));
-    for (index, node) in cluster.nodes.iter_mut().enumerate() {
-        let url = node.url();
-        restore(&repository, &data(index), &["--node", &url]).expect_success();
+    for node in &mut cluster.nodes {
         node.stop();
+        fs::remove_dir_all(node.data()).expect("a data directory to lose");
+        restore(&repository, node.data(), &["--node", &node.url()]).expect_success();
     }
-    let again = Cluster::launch(launches_at(3, |launch, node| launch.data(&data(node))));
-    expect_all(&again, 0, "");
-    expect_all(&again, 2, "");
+    for node in &mut cluster.nodes {
+        node.spawn();
+    }
+    cluster.nodes.iter_mut().for_each(Node::wait_until_it_serves);
+    cluster.wait_until_all_answer();
+    expect_all(&cluster, 0, "");
+    expect_all(&cluster, 2, "");
 }
 
 #[test]

@@ -63,14 +63,14 @@ pub struct Listing {
 const TAIL_BYTES: u64 = 64;
 
 #[derive(Serialize, Deserialize)]
-struct Json {
+struct ListingJson {
     format: u64,
     tables: String,
-    files: Vec<JsonFile>,
+    files: Vec<ListingFileJson>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct JsonFile {
+struct ListingFileJson {
     name: String,
     bytes: u64,
     tag: String,
@@ -108,27 +108,27 @@ impl Listing {
 
     /// As JSON.
     pub fn encode(&self) -> Vec<u8> {
-        let file = |listed: &Listed| JsonFile {
+        let file = |listed: &Listed| ListingFileJson {
             name: listed.file.path().display().to_string(),
             bytes: listed.bytes,
             tag: listed.tag.to_string(),
         };
         let files = self.files.iter().map(file).collect();
-        let json = Json { format: FORMAT, tables: STANDARD.encode(self.tables.encode()), files };
+        let json = ListingJson { format: FORMAT, tables: STANDARD.encode(self.tables.encode()), files };
         serde_json::to_vec(&json).expect("text and numbers are JSON")
     }
 
     /// Reads what a node tells. Every file of the table list is there once, and no other.
     pub fn decode(bytes: &[u8]) -> Result<Listing, Error> {
         let wrong = |what: &str| Error::Source(format!("the list of the files of a checkpoint {what}"));
-        let json: Json =
+        let json: ListingJson =
             serde_json::from_slice(bytes).map_err(|error| wrong(&format!("is none: {error}")))?;
         if json.format != FORMAT {
             return Err(wrong(&format!("has format {}, expected {FORMAT}", json.format)));
         }
         let tables = STANDARD.decode(&json.tables).ok().and_then(|bytes| TableList::decode(&bytes));
         let tables = tables.ok_or_else(|| wrong("has no list of tables that fits together"))?;
-        let listed = |file: &JsonFile| {
+        let listed = |file: &ListingFileJson| {
             let (file_name, tag) = (StoreFile::parse(&file.name)?, file.tag.parse().ok()?);
             Some(Listed { file: file_name, bytes: file.bytes, tag })
         };

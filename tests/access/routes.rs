@@ -24,7 +24,7 @@ const fn route(
 const ANY_TOKEN: &[&str] = &[];
 
 /// What needs a token.
-static CLOSED: [Route; 13] = [
+static CLOSED: [Route; 16] = [
     route("GET", "/v0/entity?id=k", None, &["read"]),
     route("HEAD", "/v0/entity?id=k", None, &["read"]),
     route("PUT", "/v0/entity?id=k", Some(b"1"), &["write"]),
@@ -36,6 +36,9 @@ static CLOSED: [Route; 13] = [
     route("POST", "/v0/batch", Some(b""), ANY_TOKEN),
     route("GET", "/v0/cluster", None, &["metrics"]),
     route("POST", "/v0/repair", None, &["admin"]),
+    route("POST", "/v0/backup", None, &["admin"]),
+    route("GET", "/v0/backup?id=0000000000000000&file=listing", None, &["admin"]),
+    route("DELETE", "/v0/backup?id=0000000000000000", None, &["admin"]),
     route("GET", "/metrics", None, &["metrics"]),
     route("GET", "/v0/hot", None, &["admin"]),
     route("GET", "/debug/profile/cpu?seconds=0", None, &["profile"]),

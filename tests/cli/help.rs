@@ -18,9 +18,9 @@ const OF_THE_CLIENT: [&str; 14] = [
     "profile",
 ];
 /// The others that say how they exit.
-const OTHERS: [&str; 5] = ["serve", "check", "copy", "completions", "man"];
+const OTHERS: [&str; 6] = ["serve", "check", "restore", "copy", "completions", "man"];
 /// The rest.
-const MORE: [&str; 3] = ["bench", "lab", "token"];
+const MORE: [&str; 4] = ["bench", "lab", "token", "backup"];
 
 #[test]
 fn help_names_every_command() {

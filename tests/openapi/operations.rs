@@ -32,6 +32,9 @@ struct Asking<'n> {
     seen: BTreeMap<String, BTreeSet<u16>>,
 }
 
+/// They are served of checkpoints that the node has named: the tests of backups have some.
+const NEED_A_CHECKPOINT: [&str; 2] = ["readBackup", "endBackup"];
+
 impl<'n> Asking<'n> {
     fn new(node: &'n Node, nodes: u32) -> Asking<'n> {
         let connection = node.connect();
@@ -87,6 +90,10 @@ impl<'n> Asking<'n> {
     fn is_expected(operation: &Operation<'_>, (asked, expected): (&Asked, Expected), status: u16) -> bool {
         // Only the kernel knows who waits for a lock, and it may not tell. Nothing else is answered so.
         let may_be_impossible = operation.id() == "getProfile" && asked.target.contains("kind=lock");
+        // There are few checkpoints, and nobody releases these.
+        if operation.id() == "beginBackup" && status == 503 {
+            return expected != Expected::Refused;
+        }
         match expected {
             Expected::Served => status != 400 && status < 500 || status == 501 && may_be_impossible,
             Expected::Refused => status == 400,
@@ -163,7 +170,9 @@ impl<'n> Asking<'n> {
         for operation in document.operations() {
             let seen = &self.seen[operation.id()];
             let is_served = seen.iter().any(|&status| status < 400);
-            if self.is_for_others(&operation) {
+            if NEED_A_CHECKPOINT.contains(&operation.id()) {
+                assert_eq!(*seen, BTreeSet::from([400, 404]), "{}", operation.id());
+            } else if self.is_for_others(&operation) {
                 assert!(!is_served, "{} was served: {seen:?}", operation.id());
             } else {
                 assert!(is_served, "{} was never served: {seen:?}", operation.id());

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use ladoga_model::Ttl;
 
+use crate::backup_arguments::{BackupArguments, RestoreArguments};
 use crate::batch_arguments::{BatchArguments, ExportArguments, ImportArguments};
 use crate::changes_arguments::ChangesArguments;
 use crate::copy_arguments::CopyArguments;
@@ -83,6 +84,10 @@ pub(crate) enum Command {
     Token(TokenArguments),
     /// Verify a data directory while no node uses it
     Check(CheckArguments),
+    /// Back up a running node or cluster; list, verify and prune backups
+    Backup(BackupArguments),
+    /// Make a data directory of a backup
+    Restore(RestoreArguments),
     /// Print the script by which bash, zsh or fish completes this command
     Completions(CompletionsArguments),
     /// Write the manual pages

@@ -3,7 +3,7 @@
 //! - `allocator`: the allocator, and when it returns memory to the system
 //! - `arguments`: the command line; `serve_flags`: of a node that runs; `status_arguments`: of how one does; `access_flags`: of who may use a node; `range_arguments`: of a range; `changes_arguments`: of changes; `batch_arguments`: of many operations or records; `copy_arguments`: of two nodes;
 //!   `install_arguments`: of what is installed beside the binary; `token_arguments`: of tokens; `node_arguments`: the URL of a node;
-//!   `write_arguments`: what writes may ask for; `cassandra_arguments`: of a node without a store of its own
+//!   `write_arguments`: what writes may ask for; `backup_arguments`: of backups; `cassandra_arguments`: of a node without a store of its own
 //! - `settings`: flags, environment and file, validated
 //! - `tokens`: who may use a node
 //! - `commands`: what each command does
@@ -13,6 +13,7 @@
 mod access_flags;
 mod allocator;
 mod arguments;
+mod backup_arguments;
 mod batch_arguments;
 mod cassandra_arguments;
 mod changes_arguments;
@@ -63,6 +64,8 @@ fn main() -> ExitCode {
         Command::Lab(arguments) => return ladoga_lab::lab(&arguments),
         Command::Token(arguments) => commands::token(&arguments.command),
         Command::Check(arguments) => commands::check(&arguments),
+        Command::Backup(arguments) => commands::backup(&arguments.command),
+        Command::Restore(arguments) => commands::restore(&arguments),
         Command::Completions(arguments) => commands::completions(&arguments),
         Command::Man(arguments) => commands::man(&arguments),
     };

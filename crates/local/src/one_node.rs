@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ladoga_model::{self as model, Cell, Stamp, Ttl, Version};
 use ladoga_service::{
-    ChangeFormat, Changed, Context, Error, Followed, Follower, KeyRange, KeyValue, KeyWrite, Later, Lookup,
-    Metric, NUMBER_BYTES_MAX, Pieces, RecordFormat, Seen, StoredCell, Sum, Together, Transaction, Upload,
-    decide_together, may_expire, may_write, sum,
+    BackupAnswer, BackupStep, ChangeFormat, Changed, Context, Error, Followed, Follower, KeyRange, KeyValue,
+    KeyWrite, Later, Lookup, Metric, NUMBER_BYTES_MAX, Pieces, RecordFormat, Seen, StoredCell, Sum, Together,
+    Transaction, Upload, decide_together, may_expire, may_write, sum,
 };
 
 use crate::distinct_keys::DistinctKeys;
@@ -360,6 +360,10 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
     ) -> impl Future<Output = Result<Box<dyn Pieces>, Error>> + use<S, A> + 'static {
         let KeyRange { span, limit, .. } = range;
         ready(Ok(self.store.range(span, limit, self.admission.time_ms(), format)))
+    }
+
+    fn backup(&self, step: BackupStep) -> Later<Result<BackupAnswer, Error>> {
+        self.store.backup(step)
     }
 
     fn follow(

@@ -132,6 +132,17 @@ pub enum Error {
     /// There is no feed of changes.
     #[error("the store of this node has no feed of changes")]
     NoChanges,
+    /// Nothing is kept here that could be backed up.
+    #[error("this node keeps nothing on its own disk: back up the engine behind it by its own means")]
+    NoBackups,
+    /// A checkpoint is not there any more, or has no such file.
+    #[error(
+        "there is no such {what}; a checkpoint is released when it is unused for a minute or the node is restarted"
+    )]
+    NoCheckpoint {
+        /// What is missing.
+        what: &'static str,
+    },
     /// The engine cannot do this, or not as it is set.
     #[error("{0}")]
     Unsupported(&'static str),

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use ladoga_model::{Replicas, Stamp, Ttl, Version};
 
 use crate::{
-    ChangeFormat, Changed, Context, Error, Followed, Follower, KeySpan, KeyWrite, Later, Lookup, Metric,
-    Pieces, RecordFormat, StoredCell, Together, Transaction, Upload,
+    BackupAnswer, BackupStep, ChangeFormat, Changed, Context, Error, Followed, Follower, KeySpan, KeyWrite,
+    Later, Lookup, Metric, Pieces, RecordFormat, StoredCell, Together, Transaction, Upload,
 };
 
 /// The service, as one event loop reaches it. Nothing here blocks the thread.
@@ -139,6 +139,11 @@ pub trait KeyValue: 'static {
     /// Follows changes, in this format. A service that has no order of its changes does not.
     fn follow(&self, _: Followed, _: Box<dyn ChangeFormat>) -> Later<Result<Box<dyn Follower>, Error>> {
         Box::pin(ready(Err(Error::NoChanges)))
+    }
+
+    /// A step of a backup of this node. A service that keeps nothing on this node has none.
+    fn backup(&self, _: BackupStep) -> Later<Result<BackupAnswer, Error>> {
+        Box::pin(ready(Err(Error::NoBackups)))
     }
 
     /// Why writes are refused until an operator intervenes; none if they are not.

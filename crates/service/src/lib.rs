@@ -9,12 +9,14 @@
 //! - `value`: a value in memory, or to be read piece by piece; `upload`: the same on its way in; `pieces`: the pieces, and how records are
 //!   written into them
 //! - `changes`: who is told of what changes; `key_span`: keys that follow each other
+//! - `backup`: what a backup asks a node for
 //! - `metric`: what a service and its store count, for `/metrics`
 //!
 //! A request is served in these steps: a protocol parses it, calls one function of [`KeyValue`], and answers. Nothing
 //! here blocks a thread; what memory can answer is answered without a task switch.
 #![forbid(unsafe_code)]
 
+mod backup;
 mod changes;
 mod context;
 mod counter;
@@ -31,6 +33,7 @@ mod transaction;
 mod upload;
 mod value;
 
+pub use backup::{BackupAnswer, BackupStep, Begun, ClusterCut};
 pub use changes::{ChangeFormat, ChangePiece, ChangedTo, Followed, Follower, Since, Told};
 pub use context::Context;
 pub use counter::{NUMBER_BYTES_MAX, incremented, parse_number};

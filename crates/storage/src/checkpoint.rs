@@ -9,11 +9,13 @@ use crate::error::Error;
 use crate::frame::LogId;
 use crate::levels::{Edit, Manifest};
 use crate::paths;
+use crate::table_list::TableList;
 
 impl Engine {
     /// Makes `target` a store of its own with everything that was written before the call. `target` must not exist, or
-    /// be empty, and lie in the same file system. A copy that failed is left without its `CURRENT`: it opens as nothing.
-    pub fn checkpoint(&self, target: &Path) -> Result<(), Error> {
+    /// be empty but for `checkpoints`, and lie in the same file system. A copy that failed is left without its `CURRENT`: it opens as nothing.
+    /// Answers what the copy consists of.
+    pub fn checkpoint(&self, target: &Path) -> Result<TableList, Error> {
         self.check_open()?;
         self.inner().check_writable()?;
         let disk = &*self.inner().env.disk;
@@ -50,7 +52,8 @@ impl Engine {
             removed: Vec::new(),
         };
         let secret = Some(self.inner().env.rng.next_u64());
-        Manifest::create(disk, target, LogId { number: next_file, secret }, &everything).map(drop)
+        Manifest::create(disk, target, LogId { number: next_file, secret }, &everything)?;
+        Ok(TableList::of(everything))
     }
 }
 
@@ -60,7 +63,7 @@ fn begin(disk: &dyn Disk, target: &Path) -> Result<(), Error> {
     {
         disk.create_dir_all(&dir).map_err(Error::io("create directory", &dir))?;
         let names = disk.list(&dir).map_err(Error::io("list", &dir))?;
-        if names.iter().any(|name| !["wal", "tables", "blobs"].contains(&name.as_str())) {
+        if names.iter().any(|name| !["wal", "tables", "blobs", "checkpoints"].contains(&name.as_str())) {
             let exists = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
             return Err(Error::io("make a checkpoint in", dir)(exists));
         }

@@ -11,7 +11,8 @@
 //! - `record_cache`: records that stay in memory; for blocks that is `table::cache`
 //! - `iterator`: sources of records in order, merged; `value`: what readers hold
 //! - `engine`: holds it together
-//! - `check`, `checkpoint`: verification offline, copies by hard links
+//! - `check`, `checkpoint`: verification offline, copies by hard links; `table_list`: what a copy consists of; `offline`: a copy
+//!   whose files are read where they are, without a store
 
 mod batch;
 mod blob;
@@ -28,6 +29,7 @@ mod iterator;
 mod levels;
 mod log_bytes;
 mod memtable;
+mod offline;
 mod options;
 mod pacing;
 mod paths;
@@ -37,6 +39,7 @@ mod record;
 mod record_cache;
 mod stats;
 mod table;
+mod table_list;
 mod value;
 mod wal;
 
@@ -49,8 +52,10 @@ pub use engine::{
 pub use error::Error;
 pub use health::WriteState;
 pub use ladoga_model::Durability;
+pub use offline::{OfflineCells, OfflineStore};
 pub use options::{Background, Compression, LEVELS, MEMORY_BYTES_MIN, Options};
 pub use paths::count_tables;
 pub use record::BLOB_BYTES_MIN;
 pub use stats::{LATENCY_BOUNDS_US, Latencies, LevelStatistics, Statistics};
+pub use table_list::{StoreFile, TableList};
 pub use value::{Cell, Value, read_value};

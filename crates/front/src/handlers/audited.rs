@@ -47,7 +47,7 @@ fn belongs(audit: &Audit, operation: Option<Operation>, status: StatusCode) -> b
         matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS);
     is_refused
         || match operation {
-            Some(Operation::Repair | Operation::Profile) => true,
+            Some(Operation::Repair | Operation::Profile | Operation::Backup) => true,
             Some(Operation::Put | Operation::Delete | Operation::Increment | Operation::Expire) => {
                 audit.has_writes()
             }

@@ -11,9 +11,11 @@
 //! - `slow_request`: what the log has of one that took long
 //! - `range`: streams entities; `changes`: tells what becomes of them
 //! - `batch`: many operations in one request
+//! - `backup`: checkpoints, for backups
 
 mod admit;
 mod audited;
+mod backup;
 mod batch;
 mod call;
 mod changes;

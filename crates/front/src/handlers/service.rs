@@ -8,7 +8,7 @@ use ladoga_service::KeyValue;
 use super::admit::admit;
 use super::call::{Call, Outcome, Reply, check_majority};
 use super::rounded::tell_rounded;
-use super::{batch, changes, entity, put, range};
+use super::{backup, batch, changes, entity, put, range};
 use crate::admin;
 use crate::connection::Link;
 use crate::door::Door;
@@ -55,6 +55,9 @@ impl<K: KeyValue> Call<'_, K> {
             Operation::Cluster => admin::cluster(door).map(Reply::now),
             Operation::Peer => admin::admit_peer(door, &request).map(|()| Reply::Now(Outcome::Peer)),
             Operation::Repair => admin::repair(door).map(Reply::now),
+            Operation::Backup | Operation::BackupFile | Operation::BackupEnd => {
+                backup::backup(self, operation, &request)
+            }
             Operation::Metrics => admin::metrics(door, &request).map(Reply::now),
             Operation::Hot => Ok(Reply::now(admin::hot(door, self.link))),
             Operation::Profile => {

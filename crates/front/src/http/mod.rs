@@ -12,10 +12,12 @@
 //! - `changes_target`: which changes are followed; `json_changes`: how they are written
 //! - `batch_target`: what a batch asks for; `lines`: lines out of pieces, `batch_line`: what one of them is to do, `batch_answer`: what
 //!   it is answered
+//! - `backup`: what a backup asks for, and what a checkpoint looks like
 //! - `records`: how ranges are written; `json_records`: as lines of JSON; `json`: members of them; `base64`: bytes in them; `framing`: a record
 //!   a chunk
 
 mod accept;
+mod backup;
 mod base64;
 mod batch_answer;
 mod batch_line;
@@ -40,6 +42,7 @@ mod route;
 mod target;
 
 pub(crate) use accept::{EVENTS, NDJSON, prefers_ndjson};
+pub(crate) use backup::{backup_step, begun_json};
 pub(crate) use batch_answer::{LargeLine, LineAnswer};
 pub(crate) use batch_line::{BatchAction, BatchOperation, LINE_BYTES_MAX};
 pub(crate) use batch_target::BatchTarget;

@@ -88,6 +88,11 @@ impl Refusal {
         Refusal { version, ..Refusal::fixed(StatusCode::NOT_FOUND, "there is no value under this key\n") }
     }
 
+    /// `404`: there is no such checkpoint, or it has no such file.
+    pub(crate) fn no_checkpoint(reason: impl Display) -> Refusal {
+        Refusal::new(StatusCode::NOT_FOUND, reason.to_string())
+    }
+
     /// `405`: the path exists, with other methods.
     pub(crate) fn method_not_allowed(method: &Method, allow: &'static str) -> Refusal {
         let method = Quote::of(method.as_str().as_bytes());
@@ -254,7 +259,8 @@ impl From<Error> for Refusal {
             Error::Store(error) => Refusal::from(error),
             Error::NoToken { .. } | Error::NotTogether => Refusal::bad_request(error),
             Error::ChangesGone { ref oldest, .. } => Refusal::gone(&error, oldest.clone()),
-            Error::NoChanges | Error::Unsupported(_) => Refusal::not_implemented(error),
+            Error::NoChanges | Error::NoBackups | Error::Unsupported(_) => Refusal::not_implemented(error),
+            Error::NoCheckpoint { .. } => Refusal::no_checkpoint(error),
             Error::Contended(what) => Refusal::over_capacity(what),
             Error::PreconditionFailed { current } => Refusal::precondition_failed(error, current),
             Error::NotFound { current } => Refusal::not_found(current),

@@ -61,6 +61,12 @@ static ROUTES: [Route; 13] = [
     route!("/v0/status", "GET" => Status needs NOTHING),
     route!("/v0/cluster", "GET" => Cluster needs METRICS),
     route!("/v0/repair", "POST" => Repair needs ADMIN),
+    route!(
+        "/v0/backup",
+        "GET" => BackupFile needs ADMIN,
+        "POST" => Backup needs ADMIN,
+        "DELETE" => BackupEnd needs ADMIN
+    ),
     route!("/v0/peer", "GET" => Peer needs PEER),
     route!("/livez", "GET" => Live needs NOTHING, "HEAD" => Live needs NOTHING),
     route!("/readyz", "GET" => Ready needs NOTHING, "HEAD" => Ready needs NOTHING),

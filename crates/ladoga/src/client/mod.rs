@@ -1,10 +1,11 @@
-//! HTTP/1.1 as far as a client of a node needs it, blocking, with one connection for each request. A library would hide the
+//! HTTP/1.1 as far as a client of a node needs it, blocking, with one connection for each request (`kept`: one for many). A library would hide the
 //! chunks of a range, which mark the ends of records.
 
 mod base64;
 mod bearer;
 mod connection;
 mod exchange;
+mod kept;
 mod response;
 mod url;
 
@@ -12,6 +13,7 @@ pub(crate) use base64::from_base64;
 pub(crate) use bearer::Bearer;
 pub(crate) use connection::Request;
 pub(crate) use exchange::exchange;
+pub(crate) use kept::KeptConnection;
 pub(crate) use response::Response;
 pub(crate) use url::{Url, percent_encoded};
 

@@ -1,5 +1,6 @@
 //! What each command does.
 
+mod backup;
 mod batch;
 mod changes;
 mod check;
@@ -15,12 +16,14 @@ mod notify;
 mod profile;
 mod range;
 mod record;
+mod restore;
 mod serve;
 mod status;
 mod tally;
 mod token;
 mod transfer;
 
+pub(crate) use backup::backup;
 pub(crate) use batch::batch;
 pub(crate) use changes::changes;
 pub(crate) use check::check;
@@ -30,6 +33,7 @@ pub(crate) use entity::{delete, expire, get, increment, put};
 pub(crate) use install::{completions, man};
 pub(crate) use profile::profile;
 pub(crate) use range::{count, range};
+pub(crate) use restore::restore;
 pub(crate) use serve::serve;
 pub(crate) use status::status;
 pub(crate) use token::token;

@@ -12,6 +12,7 @@ use ladoga_storage::{
 use parking_lot::Mutex;
 
 use super::cells::CellReader;
+use super::checkpoints::Checkpoints;
 use super::commit::{
     Applied, CommitShared, CommitTrigger, Decision, Inbox, InlineCommitter, Update, Waiters, WriteQueue,
 };
@@ -25,8 +26,8 @@ use super::reads::Reads;
 use super::upload::EmbeddedUpload;
 use super::{Embedded, poison_reason, read_error, write_error};
 use crate::store::{
-    CellFormat, ChangeFormat, Error, Followed, Follower, KeySpan, Later, LocalStore, Lookup, NewCell,
-    NewestCell, Pieces, RecordFormat, StoreError, WriteKind,
+    BackupAnswer, BackupStep, CellFormat, ChangeFormat, Error, Followed, Follower, KeySpan, Later,
+    LocalStore, Lookup, NewCell, NewestCell, Pieces, RecordFormat, StoreError, WriteKind,
 };
 use ladoga_runtime::Supervisor;
 
@@ -42,6 +43,8 @@ pub struct Local {
     unqueued: Rc<Counter<u64>>,
     /// By what its changes are followed.
     following: Following,
+    /// Copies for backups.
+    checkpoints: Arc<Checkpoints>,
 }
 
 /// An update that is not queued yet.
@@ -133,6 +136,7 @@ impl Local {
         let following = Following::start(store, supervisor);
         Local {
             following,
+            checkpoints: Arc::clone(&store.checkpoints),
             reads: store.start_reads(&disk, supervisor),
             engine: Arc::clone(&store.engine),
             queued: Queued { write_queue, waiters, commit_trigger, durability: queue.durability(None) },
@@ -179,6 +183,7 @@ impl LocalStore for Local {
             unqueued: Rc::clone(&self.unqueued),
             reads: self.reads.clone(),
             following: self.following.clone(),
+            checkpoints: Arc::clone(&self.checkpoints),
         }
     }
 
@@ -373,6 +378,12 @@ impl LocalStore for Local {
             begin: Arc::clone(begin),
         };
         EmbeddedFollower::begin(reached, followed, format)
+    }
+
+    fn backup(&self, step: BackupStep) -> Later<Result<BackupAnswer, Error>> {
+        let checkpoints = Arc::clone(&self.checkpoints);
+        let done = self.disk.submit(move || Ok(checkpoints.step(step)));
+        Box::pin(async move { done.await? })
     }
 
     fn keep_deletions(&self) -> Later<Result<(), StoreError>> {

@@ -6,10 +6,12 @@
 //! - `local`: the engine as one event loop reaches it
 //! - `read`, `range`, `cells`, `upload`: the jobs of the pool; `pieces`: how it reads a range
 //! - `feed`: the changes, in order; `follow`: those who follow them
+//! - `checkpoints`: copies for backups, until they are fetched
 //! - `scan`: every cell that is there, for an observer
 //! - `engine_metrics`: what the engine counts, for `/metrics`
 
 mod cells;
+mod checkpoints;
 mod commit;
 mod engine_metrics;
 mod feed;
@@ -37,6 +39,7 @@ use ladoga_env::{Clock, Env, Workers};
 use ladoga_storage::{Durability, Engine, Error, Options, WriteState};
 
 use crate::store::{Arrivals, CellGate, CellObserver, CellOrder, Metric, Store, StoreError};
+use checkpoints::Checkpoints;
 use commit::CommitQueue;
 use engine_metrics::engine_metrics;
 use feed::Feed;
@@ -75,6 +78,7 @@ pub struct Embedded {
     scan: Scan,
     /// The feed of changes.
     feed: Arc<Feed>,
+    checkpoints: Arc<Checkpoints>,
     is_replica: bool,
     workers: Arc<dyn Workers>,
     disk: Arc<dyn ladoga_env::Disk>,
@@ -136,6 +140,7 @@ impl Embedded {
         // Tried once, for all event loops: if one may have a ring, all may.
         let no_rings = disk.read_ring(RING_READS_MAX).err().map(|error| error.to_string());
         let engine = Arc::new(Engine::open(env.clone(), dir, options)?);
+        let checkpoints = Arc::new(Checkpoints::new(&env, dir, &engine));
         let bounds = (memory_bytes, may_be_weaker);
         let queue = CommitQueue::start(Arc::clone(&engine), Arc::clone(&clock), bounds, &*workers)?;
         let feed = Arc::new(Feed::new(env, dir, Arc::clone(&engine), memory_bytes, changes_kept_ms));
@@ -147,6 +152,7 @@ impl Embedded {
             pool: Arc::new(Pool::start(&*workers)?),
             scan: Scan::default(),
             feed,
+            checkpoints,
             is_replica,
             workers,
             disk,
@@ -262,6 +268,7 @@ impl Store for Embedded {
     fn close(&self) -> Result<(), StoreError> {
         self.scan.stop();
         self.pool.close();
+        self.checkpoints.close();
         // After a panic in the middle of a write, the memtable must not be flushed to tables. The log has every acknowledged
         // write, as after a crash.
         self.queue.close()?;

@@ -11,8 +11,9 @@ pub use arrivals::Arrivals;
 pub use cells::{CellChange, CellFormat, CellObserver, SupersededCell};
 pub use gate::{CellGate, CellOrder, Passage};
 pub use ladoga_service::{
-    ChangeFormat, Distribution, Error, FencedCell, Followed, Follower, KeySpan, LargeValue, Later, Lookup,
-    Metric, MetricKind, MetricValue, Piece, Pieces, RecordFormat, StoreError, StoredCell, Upload, Value,
+    BackupAnswer, BackupStep, ChangeFormat, Distribution, Error, FencedCell, Followed, Follower, KeySpan,
+    LargeValue, Later, Lookup, Metric, MetricKind, MetricValue, Piece, Pieces, RecordFormat, StoreError,
+    StoredCell, Upload, Value,
 };
 
 use std::future::{Future, ready};
@@ -154,6 +155,11 @@ pub trait LocalStore: 'static {
     /// Follows the changes of its cells, in this format.
     fn follow(&self, _: Followed, _: Box<dyn ChangeFormat>) -> Later<Result<Box<dyn Follower>, Error>> {
         Box::pin(ready(Err(Error::NoChanges)))
+    }
+
+    /// A step of a backup.
+    fn backup(&self, _: BackupStep) -> Later<Result<BackupAnswer, Error>> {
+        Box::pin(ready(Err(Error::NoBackups)))
     }
 
     /// Keeps deletions from now on, durably, for those who follow changes at this node or at others.

@@ -6,8 +6,9 @@ use bytes::Bytes;
 use ladoga_cluster::Refusal;
 use ladoga_model::{Cell, Stamp, Ttl, Version};
 use ladoga_service::{
-    ChangeFormat, Context, Error, Followed, Follower, KeyRange, KeyValue, KeyWrite, Later, Lookup, Metric,
-    Pieces, Precondition, RecordFormat, Scope, StoreError, StoredCell, Together, Upload,
+    BackupAnswer, BackupStep, ChangeFormat, ClusterCut, Context, Error, Followed, Follower, KeyRange,
+    KeyValue, KeyWrite, Later, Lookup, Metric, Pieces, Precondition, RecordFormat, Scope, StoreError,
+    StoredCell, Together, Upload,
 };
 
 use super::conditional::{admit, expire, increment, write_if, write_uploaded_if};
@@ -18,6 +19,7 @@ use super::obstacles::obstacles_of;
 use super::plan::{AloneInCluster, Plan};
 use super::spread::{Spread, spread};
 use super::starting::until_it_may_coordinate;
+use crate::cluster::Cluster;
 use crate::own::OwnReplica;
 use crate::planted::{note_time, note_version, noted_time};
 use ladoga_local::OneNode;
@@ -253,6 +255,20 @@ impl<S: Store> KeyValue for Replicated<S> {
         }
     }
 
+    fn backup(&self, step: BackupStep) -> Later<Result<BackupAnswer, Error>> {
+        let cluster = Arc::clone(&self.replica.cluster);
+        // Before the checkpoint: what it had synced by now is in it.
+        let synced_before = cluster.stability().synced_before();
+        let answered = self.own.backup(step);
+        Box::pin(async move {
+            let mut answer = answered.await?;
+            if let BackupAnswer::Begun(begun) = &mut answer {
+                begun.cut = Some(cut(&cluster, synced_before));
+            }
+            Ok(answer)
+        })
+    }
+
     fn failure(&self) -> Option<String> {
         self.own.failure()
     }
@@ -265,6 +281,19 @@ impl<S: Store> KeyValue for Replicated<S> {
 
     fn metrics(&self) -> Vec<Metric> {
         self.own.metrics()
+    }
+}
+
+/// What a checkpoint that was just made is to the others of the cluster.
+fn cut(cluster: &Cluster, synced_before: u64) -> ClusterCut {
+    let stability = cluster.stability();
+    ClusterCut {
+        nodes: cluster.nodes.iter().map(|(id, _)| cluster.nodes.name(id).to_owned()).collect(),
+        own: cluster.own.index(),
+        is_whole: stability.has_all(),
+        synced_before,
+        // Behind the checkpoint: no deletion was dropped from it that is not older than this.
+        dropped_before: stability.droppable_before(),
     }
 }
 

@@ -47,6 +47,12 @@ pub enum Operation {
     Peer,
     /// A repair was asked for.
     Repair,
+    /// A checkpoint was made for a backup.
+    Backup,
+    /// A file of a checkpoint was read.
+    BackupFile,
+    /// A checkpoint was released.
+    BackupEnd,
     /// The figures were asked for.
     Metrics,
     /// The keys were asked for that clients ask for most.
@@ -56,7 +62,7 @@ pub enum Operation {
 }
 
 /// Each operation, and what it is called.
-const OPERATIONS: [(Operation, &str); 18] = [
+const OPERATIONS: [(Operation, &str); 21] = [
     (Operation::Get, "get"),
     (Operation::Head, "head"),
     (Operation::Put, "put"),
@@ -72,6 +78,9 @@ const OPERATIONS: [(Operation, &str); 18] = [
     (Operation::Cluster, "cluster"),
     (Operation::Peer, "peer"),
     (Operation::Repair, "repair"),
+    (Operation::Backup, "backup"),
+    (Operation::BackupFile, "backup_file"),
+    (Operation::BackupEnd, "backup_end"),
     (Operation::Metrics, "metrics"),
     (Operation::Hot, "hot"),
     (Operation::Profile, "profile"),

@@ -84,7 +84,7 @@ impl Blob {
     }
 
     /// Checks that nothing follows the last piece. A missing piece is found when it is read.
-    fn check_length(&self) -> Result<(), Error> {
+    pub(crate) fn check_length(&self) -> Result<(), Error> {
         let pieces = self.pointer.len.div_ceil(BLOB_PIECE_BYTES as u64);
         let expected = HEADER_BYTES + self.pointer.len + 4 * pieces;
         let path = || self.blob.registry().path(self.pointer.file);

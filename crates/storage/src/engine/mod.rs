@@ -55,6 +55,7 @@ pub use newer::{Newer, NewerStep};
 pub(crate) use open::{levels_of, take_lock};
 use parts::{ReadPath, Upkeep, WritePath};
 pub use pending::{PendingRead, Progress};
+pub(crate) use range::cell_of;
 pub use range::{Range, RangeStep, Side};
 pub use read::{Cached, ReadTier};
 pub use snapshot::Snapshot;

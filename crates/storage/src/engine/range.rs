@@ -203,7 +203,7 @@ fn set_behind(bound: &mut Vec<u8>, key: &[u8]) {
 }
 
 /// A record as its readers have it.
-pub(super) fn cell_of(record: &Record<'_>, source: &Source) -> Result<(Bytes, Cell), Error> {
+pub(crate) fn cell_of(record: &Record<'_>, source: &Source) -> Result<(Bytes, Cell), Error> {
     let value = match record.kind {
         Kind::Tombstone => None,
         Kind::Value | Kind::Blob => Some(value_of(record, |number| source.blob_ref(number))?),

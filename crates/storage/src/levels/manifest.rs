@@ -252,6 +252,12 @@ pub(crate) fn replay(path: &Path, number: u64, bytes: Vec<u8>) -> Result<Recover
 }
 
 impl Recovered {
+    /// What one edit says; `None` if it does not fit together.
+    pub(crate) fn of(everything: Edit) -> Option<Recovered> {
+        let mut recovered = Recovered::default();
+        recovered.apply(everything).then_some(recovered)
+    }
+
     /// Where the store's log begins.
     pub(crate) const fn log_start(&self) -> LogStart {
         let Recovered { first_wal, first_sequence, secret, log_begun, .. } = *self;

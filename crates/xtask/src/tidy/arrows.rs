@@ -12,11 +12,12 @@ struct CrateRule {
 }
 
 /// From the bottom of the architecture upwards: a crate names only crates above it.
-const CRATES: [CrateRule; 22] = [
+const CRATES: [CrateRule; 23] = [
     CrateRule { folder: "model", package: "ladoga-model", may_use: &[] },
     CrateRule { folder: "access", package: "ladoga-access", may_use: &["model"] },
     CrateRule { folder: "env", package: "ladoga-env", may_use: &["model"] },
     CrateRule { folder: "storage", package: "ladoga-storage", may_use: &["env", "model"] },
+    CrateRule { folder: "backup", package: "ladoga-backup", may_use: &["model", "env", "storage"] },
     // Development only: tests of pure machines use it, and the simulation.
     CrateRule { folder: "history", package: "ladoga-history", may_use: &[] },
     CrateRule { folder: "cluster", package: "ladoga-cluster", may_use: &["model"] },
@@ -28,7 +29,7 @@ const CRATES: [CrateRule; 22] = [
     CrateRule {
         folder: "local",
         package: "ladoga-local",
-        may_use: &["model", "env", "storage", "service", "runtime"],
+        may_use: &["model", "env", "storage", "backup", "service", "runtime"],
     },
     CrateRule {
         folder: "replica",
@@ -69,7 +70,7 @@ const CRATES: [CrateRule; 22] = [
     CrateRule {
         folder: "ladoga",
         package: "ladoga",
-        may_use: &["node", "lab", "http1", "profiler", "storage", "env", "access", "model"],
+        may_use: &["node", "lab", "http1", "profiler", "backup", "storage", "env", "access", "model"],
     },
     CrateRule {
         folder: "sim",

@@ -1,0 +1,151 @@
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ladoga_env::{Disk, OpenMode};
+use ladoga_storage::{StoreFile, TableList};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::error::Error;
+
+/// What stands for the bytes of a file of a node, as long as nobody has read them: two files of one tag are the same file.
+///
+/// It is a hash of what tells a file from all others and costs one small read: the store, the name, the length, which inode it is
+/// and since when, what the manifest says of its keys and versions, and its last bytes, which have checksums. The directory of a
+/// node that was rolled back may use a number again; then the inode is another one, or else its birth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(pub u128);
+
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl FromStr for Tag {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Tag, ()> {
+        hex_128(text).map(Tag).ok_or(())
+    }
+}
+
+/// Exactly 32 hexadecimal digits, in lower case.
+pub(crate) fn hex_128(text: &str) -> Option<u128> {
+    let is_hex = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    is_hex.then(|| u128::from_str_radix(text, 16).ok()).flatten()
+}
+
+/// A file of a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Which.
+    pub file: StoreFile,
+    /// Its length.
+    pub bytes: u64,
+    /// What stands for its bytes.
+    pub tag: Tag,
+}
+
+/// What a checkpoint consists of, as its node tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// The tables and their levels.
+    pub tables: TableList,
+    /// Every file of it.
+    pub files: Vec<Listed>,
+}
+
+/// The last bytes of a file that go into its tag.
+const TAIL_BYTES: u64 = 64;
+
+#[derive(Serialize, Deserialize)]
+struct ListingJson {
+    format: u64,
+    tables: String,
+    files: Vec<ListingFileJson>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ListingFileJson {
+    name: String,
+    bytes: u64,
+    tag: String,
+}
+
+const FORMAT: u64 = 1;
+
+impl Listing {
+    /// Looks at the files of a checkpoint in `dir`, of a store that is called `store`.
+    pub fn of(disk: &dyn Disk, dir: &Path, store: u128, tables: TableList) -> Result<Listing, Error> {
+        let mut files = Vec::new();
+        for (file, _) in tables.files() {
+            let path = dir.join(file.path());
+            let open = disk.open(&path, OpenMode::Read).map_err(Error::io("open", &path))?;
+            let bytes = open.len().map_err(Error::io("measure", &path))?;
+            let identity = open.identity().map_err(Error::io("identify", &path))?;
+            let mut tail = vec![0; bytes.min(TAIL_BYTES) as usize];
+            open.read_exact_at(&mut tail, bytes.saturating_sub(TAIL_BYTES))
+                .map_err(Error::io("read", &path))?;
+            let said = match file {
+                StoreFile::Table(number) => tables.table_fingerprint(number).unwrap_or(0),
+                StoreFile::Blob(_) => 0,
+            };
+            let mut hash = Xxh3::new();
+            hash.update(&store.to_le_bytes());
+            for number in [bytes, identity.number, identity.born_ns, said] {
+                hash.update(&number.to_le_bytes());
+            }
+            hash.update(file.path().as_os_str().as_encoded_bytes());
+            hash.update(&tail);
+            files.push(Listed { file, bytes, tag: Tag(hash.digest128()) });
+        }
+        Ok(Listing { tables, files })
+    }
+
+    /// As JSON.
+    pub fn encode(&self) -> Vec<u8> {
+        let file = |listed: &Listed| ListingFileJson {
+            name: listed.file.path().display().to_string(),
+            bytes: listed.bytes,
+            tag: listed.tag.to_string(),
+        };
+        let files = self.files.iter().map(file).collect();
+        let json = ListingJson { format: FORMAT, tables: STANDARD.encode(self.tables.encode()), files };
+        serde_json::to_vec(&json).expect("text and numbers are JSON")
+    }
+
+    /// Reads what a node tells. Every file of the table list is there once, and no other.
+    pub fn decode(bytes: &[u8]) -> Result<Listing, Error> {
+        let wrong = |what: &str| Error::Source(format!("the list of the files of a checkpoint {what}"));
+        let json: ListingJson =
+            serde_json::from_slice(bytes).map_err(|error| wrong(&format!("is none: {error}")))?;
+        if json.format != FORMAT {
+            return Err(wrong(&format!("has format {}, expected {FORMAT}", json.format)));
+        }
+        let tables = STANDARD.decode(&json.tables).ok().and_then(|bytes| TableList::decode(&bytes));
+        let tables = tables.ok_or_else(|| wrong("has no list of tables that fits together"))?;
+        let listed = |file: &ListingFileJson| {
+            let (file_name, tag) = (StoreFile::parse(&file.name)?, file.tag.parse().ok()?);
+            Some(Listed { file: file_name, bytes: file.bytes, tag })
+        };
+        let files: Option<Vec<Listed>> = json.files.iter().map(listed).collect();
+        let files = files.ok_or_else(|| wrong("names a file that is none of a store"))?;
+        let is_as_listed = |(listed, (file, _)): (&Listed, (StoreFile, _))| listed.file == file;
+        let expected = tables.files();
+        if files.len() != expected.len() || !files.iter().zip(expected).all(is_as_listed) {
+            return Err(wrong("does not have the files of its tables"));
+        }
+        let is_long = |listed: &Listed| match listed.file {
+            StoreFile::Table(number) => tables.table_bytes(number) == Some(listed.bytes),
+            StoreFile::Blob(_) => true,
+        };
+        if !files.iter().all(is_long) {
+            return Err(wrong("has a table of another length than its manifest says"));
+        }
+        Ok(Listing { tables, files })
+    }
+}

@@ -1,0 +1,230 @@
+//! The directory that backups are in.
+//!
+//! ```text
+//! DIR/LOCK                    locked by who takes a backup or prunes
+//! DIR/repository              what the directory is, and its format
+//! DIR/files/TAG-HASH          a table or a large value as it is in a data directory; TAG is what its node called it,
+//!                             HASH the 128 bits of XXH3 over its bytes, both in hexadecimal digits
+//! DIR/files/TAG.new           one that is being fetched, or that a crash left
+//! DIR/backups/ID.json         a backup; it is written last, so it names only what is there
+//! ```
+//!
+//! - `manifest`: what a backup says of itself; `names`: names of files
+//! - `incoming`: a file on its way in
+
+mod incoming;
+mod manifest;
+mod names;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ladoga_env::{Disk, Env, Lock, OpenMode, Replacement};
+
+use crate::error::Error;
+use crate::moment::name_of_ms;
+pub(crate) use incoming::{Incoming, hash_file};
+pub use manifest::{Backup, Missing, NodeBackup, StoredFile};
+pub use names::StoredName;
+
+const MARKER: &str = "repository";
+/// The marker begins with this; a number and a newline follow.
+const MARKER_TEXT: &str = "ladoga backups ";
+const FORMAT: u64 = 1;
+const LOCK: &str = "LOCK";
+/// More than this is no marker.
+const MARKER_BYTES_MAX: u64 = 64;
+/// The longest manifest that is read: of millions of files.
+const MANIFEST_BYTES_MAX: u64 = 512 << 20;
+
+/// A directory of backups.
+pub struct Repository {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+}
+
+/// The right to change it.
+pub struct Writing {
+    _lock: Box<dyn Lock>,
+}
+
+impl Repository {
+    /// One that is there.
+    pub fn open(disk: &Arc<dyn Disk>, dir: &Path) -> Result<Repository, Error> {
+        let repository = Repository { disk: Arc::clone(disk), dir: dir.to_path_buf() };
+        if repository.is_marked()? {
+            return Ok(repository);
+        }
+        Err(Error::NoBackups { path: dir.to_path_buf() })
+    }
+
+    /// One that is there, or a new one in a directory that is not or is empty; for who is going to change it.
+    pub fn create(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(Repository, Writing), Error> {
+        let repository = Repository { disk: Arc::clone(disk), dir: dir.to_path_buf() };
+        if !repository.is_marked()? {
+            repository.begin()?;
+        }
+        let writing = repository.lock()?;
+        Ok((repository, writing))
+    }
+
+    /// Keeps everybody else from changing it.
+    pub fn lock(&self) -> Result<Writing, Error> {
+        let path = self.dir.join(LOCK);
+        match self.disk.lock(&path) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                Err(Error::Busy { path: self.dir.clone() })
+            }
+            lock => Ok(Writing { _lock: lock.map_err(Error::io("lock", &path))? }),
+        }
+    }
+
+    fn is_marked(&self) -> Result<bool, Error> {
+        let path = self.dir.join(MARKER);
+        let text = match self.read_small(&path, MARKER_BYTES_MAX) {
+            Err(Error::Io { error, .. }) if is_missing(&error) => return Ok(false),
+            text => text?,
+        };
+        let format = str::from_utf8(&text).ok().and_then(|text| text.strip_prefix(MARKER_TEXT));
+        let format = format.and_then(|format| format.trim_end().parse::<u64>().ok());
+        match format {
+            Some(FORMAT) => Ok(true),
+            Some(found) if found > FORMAT => Err(Error::NewerFormat { path, found, supported: FORMAT }),
+            _ => Err(Error::Damaged { path, what: format!("expected `{MARKER_TEXT}{FORMAT}`") }),
+        }
+    }
+
+    /// Makes an empty directory a repository. The marker comes last: what a crash leaves is begun again.
+    fn begin(&self) -> Result<(), Error> {
+        let disk = &*self.disk;
+        disk.create_dir_all(&self.dir).map_err(Error::io("create directory", &self.dir))?;
+        let names = disk.list(&self.dir).map_err(Error::io("list", &self.dir))?;
+        let marker = format!("{MARKER}.new");
+        let own = [LOCK, "files", "backups", marker.as_str()];
+        if let Some(found) = names.into_iter().find(|name| !own.contains(&name.as_str())) {
+            return Err(Error::NoRepository { path: self.dir.clone(), found });
+        }
+        for dir in [self.files_dir(), self.backups_dir()] {
+            disk.create_dir_all(&dir).map_err(Error::io("create directory", &dir))?;
+        }
+        let text = format!("{MARKER_TEXT}{FORMAT}\n");
+        Ok(Replacement::of(disk, &self.dir.join(MARKER), text.as_bytes())?)
+    }
+
+    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    /// Where it is.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn files_dir(&self) -> PathBuf {
+        self.dir.join("files")
+    }
+
+    pub(crate) fn backups_dir(&self) -> PathBuf {
+        self.dir.join("backups")
+    }
+
+    /// Where a stored file is.
+    pub fn file(&self, name: StoredName) -> PathBuf {
+        self.files_dir().join(name.to_string())
+    }
+
+    /// Every file that is stored, by its tag.
+    pub(crate) fn stored(&self) -> Result<BTreeMap<crate::Tag, StoredName>, Error> {
+        let dir = self.files_dir();
+        let names = self.disk.list(&dir).map_err(Error::io("list", &dir))?;
+        let stored = names.iter().filter_map(|name| name.parse::<StoredName>().ok());
+        Ok(stored.map(|name| (name.tag, name)).collect())
+    }
+
+    /// The names of all backups, the oldest first.
+    pub fn ids(&self) -> Result<Vec<String>, Error> {
+        let dir = self.backups_dir();
+        let names = self.disk.list(&dir).map_err(Error::io("list", &dir))?;
+        let id = |name: String| name.strip_suffix(".json").filter(|id| names::is_id(id)).map(str::to_owned);
+        // The system lists them in the order of their names.
+        Ok(names.into_iter().filter_map(id).collect())
+    }
+
+    /// Reads a backup.
+    pub fn backup(&self, id: &str) -> Result<Backup, Error> {
+        let unknown = || Error::Unknown { id: id.to_owned(), path: self.dir.clone() };
+        if !names::is_id(id) {
+            return Err(unknown());
+        }
+        let path = self.manifest_path(id);
+        let bytes = match self.read_small(&path, MANIFEST_BYTES_MAX) {
+            Err(Error::Io { error, .. }) if is_missing(&error) => return Err(unknown()),
+            bytes => bytes?,
+        };
+        let backup = Backup::decode(&path, &bytes)?;
+        if backup.id != id {
+            let what = format!("it says that it is {}", backup.id);
+            return Err(Error::Damaged { path, what });
+        }
+        Ok(backup)
+    }
+
+    /// The newest backup.
+    pub fn newest(&self) -> Result<Backup, Error> {
+        let newest = self.ids()?.pop().ok_or_else(|| Error::NoBackups { path: self.dir.clone() })?;
+        self.backup(&newest)
+    }
+
+    /// A name for a backup that begins now, newer than all that there are.
+    pub fn new_id(&self, env: &Env) -> Result<String, Error> {
+        let newest = self.ids()?.pop();
+        let mut ms = env.clock.wall_ms();
+        loop {
+            let id = name_of_ms(ms);
+            match &newest {
+                // Two in one second, or a clock that was set back: prune goes by names.
+                Some(newest) if *newest >= id => ms = ms.saturating_add(1_000).max(moment_after(newest)),
+                _ => return Ok(id),
+            }
+        }
+    }
+
+    /// Writes a backup down: from then on it is there. All of its files are.
+    pub fn publish(&self, _: &Writing, backup: &Backup) -> Result<(), Error> {
+        let dir = self.files_dir();
+        self.disk.sync_dir(&dir).map_err(Error::io("sync directory", &dir))?;
+        Ok(Replacement::of(&*self.disk, &self.manifest_path(&backup.id), &backup.encode())?)
+    }
+
+    pub(crate) fn manifest_path(&self, id: &str) -> PathBuf {
+        self.backups_dir().join(format!("{id}.json"))
+    }
+
+    fn read_small(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
+        let file = self.disk.open(path, OpenMode::Read).map_err(Error::io("open", path))?;
+        let length = file.len().map_err(Error::io("measure", path))?;
+        if length > bytes_max {
+            let what = format!("it has {length} bytes, expected at most {bytes_max}");
+            return Err(Error::Damaged { path: path.to_owned(), what });
+        }
+        let mut bytes = vec![0; length as usize];
+        file.read_exact_at(&mut bytes, 0).map_err(Error::io("read", path))?;
+        Ok(bytes)
+    }
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Some moment whose name is not before this name. Names have the width of years up to 9999.
+fn moment_after(newest: &str) -> u64 {
+    let (mut low, mut high) = (0, 253_402_300_799);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if *newest < *name_of_ms(middle * 1_000) { high = middle } else { low = middle + 1 }
+    }
+    low * 1_000
+}

@@ -1,0 +1,159 @@
+use std::io;
+use std::path::Path;
+
+use ladoga_env::{Disk, Env, OpenMode};
+use ladoga_storage::{
+    BLOB_BYTES_MIN, BLOB_PIECE_BYTES, Cell, Durability, Engine, Options, Value, WriteBatch,
+};
+
+use crate::Progress;
+use crate::error::Error;
+use crate::merged::MergedCells;
+use crate::repository::{Backup, NodeBackup, Repository, hash_file};
+use crate::slots::empty_slot;
+
+/// What was restored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Files that were copied, or cells that were written, deletions included.
+    pub count: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+}
+
+/// The memory that is used for writing cells.
+const MEMORY_BYTES: u64 = 128 << 20;
+/// Cells are written in groups of so many bytes.
+const GROUP_BYTES: usize = 1 << 20;
+/// Where a store is made before it is copied to where it belongs. A node that finds it removes it.
+const SCRATCH: &str = "checkpoints/restoring";
+
+/// Restores the files of one node into `target`, each verified on the way. `target` opens as a store once this has returned; what a
+/// crash leaves of it opens as none.
+pub fn restore_files(
+    env: &Env,
+    repository: &Repository,
+    node: &NodeBackup,
+    target: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Restored, Error> {
+    let disk = &*env.disk;
+    expect_empty(disk, target)?;
+    for folder in ["tables", "blobs"] {
+        let dir = target.join(folder);
+        disk.create_dir_all(&dir).map_err(Error::io("create directory", &dir))?;
+    }
+    let total_bytes = node.bytes();
+    let mut restored = Restored::default();
+    // Tables first: a directory with tables and nothing that names them is no store, and no new one.
+    let mut files: Vec<_> = node.files.iter().collect();
+    files.sort_by_key(|file| file.file);
+    for stored in files {
+        let to = target.join(stored.file.path());
+        let file = disk.open(&to, OpenMode::CreateNew).map_err(Error::io("create", &to))?;
+        let from = repository.file(stored.stored);
+        let copied = hash_file(&**repository.disk(), &from, |piece, offset| {
+            file.write_all_at(piece, offset).map_err(Error::io("write", &to))?;
+            file.start_writeback(offset, piece.len() as u64);
+            restored.bytes += piece.len() as u64;
+            progress(Progress { done_bytes: restored.bytes, total_bytes });
+            Ok(())
+        })?;
+        if copied != (stored.stored.hash, stored.bytes) {
+            let what =
+                "its bytes do not have the checksum that is its name; `ladoga backup verify` tells where"
+                    .to_owned();
+            return Err(Error::Damaged { path: from, what });
+        }
+        file.sync_data().map_err(Error::io("sync", &to))?;
+        restored.count += 1;
+    }
+    node.tables.install(disk, &*env.rng, target)?;
+    Ok(restored)
+}
+
+/// Restores the newest cells of all nodes of a backup into `target`: for a node on its own, or for each node of a new cluster of any
+/// size. `target` opens as a store once this has returned; what a crash leaves of it is removed by the next attempt, which wants the
+/// directory to be empty otherwise.
+pub fn restore_cells(
+    env: &Env,
+    repository: &Repository,
+    backup: &Backup,
+    target: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Restored, Error> {
+    let disk = &*env.disk;
+    expect_empty(disk, target)?;
+    let scratch = target.join(SCRATCH);
+    empty_slot(disk, &scratch)?;
+    let mut options = Options::new(MEMORY_BYTES, Durability::Never);
+    // Whatever else it is, it is no time to drop deletions: who restores into a cluster may need them.
+    options.tombstone_age_ms_min = None;
+    let engine = Engine::open(env.clone(), &scratch, options)?;
+    let mut cells = MergedCells::open(repository, backup)?;
+    let written = write_cells(&engine, &mut cells, backup, progress)?;
+    engine.checkpoint(target)?;
+    engine.close()?;
+    empty_slot(disk, &scratch)?;
+    Ok(written)
+}
+
+fn write_cells(
+    engine: &Engine,
+    cells: &mut MergedCells,
+    backup: &Backup,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Restored, Error> {
+    // Each node has about all of them; how many bytes are read again is not known before.
+    let total_bytes = backup.nodes.iter().map(NodeBackup::bytes).max().unwrap_or(0);
+    let mut restored = Restored::default();
+    let mut batch = WriteBatch::new();
+    while let Some((key, cell)) = cells.next_cell()? {
+        restored.count += 1;
+        restored.bytes += key.len() as u64 + value_bytes(&cell);
+        match cell.value {
+            None => batch.delete(&key, cell.stamp),
+            Some(Value::Inline(value)) => batch.put(&key, cell.stamp, &value),
+            Some(Value::Large(blob)) => {
+                let mut writer = engine.create_blob()?;
+                let mut offset = 0;
+                while offset < blob.len() {
+                    writer.write(&blob.read_piece(offset).map_err(|error| cells.named(error))?)?;
+                    offset += BLOB_PIECE_BYTES as u64;
+                }
+                batch.put_blob(&key, cell.stamp, writer.finish()?);
+            }
+        }
+        if batch.encoded_bytes() >= GROUP_BYTES {
+            engine.write_group(&[std::mem::take(&mut batch)])?;
+            progress(Progress { done_bytes: restored.bytes.min(total_bytes), total_bytes });
+        }
+    }
+    if !batch.is_empty() {
+        engine.write_group(&[batch])?;
+    }
+    Ok(restored)
+}
+
+fn value_bytes(cell: &Cell) -> u64 {
+    match &cell.value {
+        None => 0,
+        Some(Value::Inline(bytes)) => bytes.len() as u64,
+        Some(Value::Large(blob)) => blob.len(),
+    }
+}
+
+const _: () = assert!(BLOB_BYTES_MIN <= GROUP_BYTES as u64);
+
+/// Nothing may be lost by a restore, and nothing mixed. What an attempt left that was cut off is no matter, as long as it is in the
+/// place for that.
+fn expect_empty(disk: &dyn Disk, target: &Path) -> Result<(), Error> {
+    let names = match disk.list(target) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        names => names.map_err(Error::io("list", target))?,
+    };
+    match names.into_iter().find(|name| name != "checkpoints") {
+        None => Ok(()),
+        Some(found) => Err(Error::NotEmpty { path: target.to_path_buf(), found }),
+    }
+}

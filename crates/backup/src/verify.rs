@@ -1,0 +1,111 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ladoga_storage::{OfflineStore, StoreFile};
+
+use crate::Progress;
+use crate::error::Error;
+use crate::repository::{NodeBackup, Repository, StoredFile, StoredName, hash_file};
+use crate::view::View;
+
+/// What a verification found.
+#[derive(Debug, Default)]
+pub struct Verified {
+    /// Backups that can be read.
+    pub backups: usize,
+    /// Files that they name.
+    pub files: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+    /// Everything that is not as it was written, by file and, where that can be told, offset.
+    pub problems: Vec<Error>,
+}
+
+/// Reads every backup, and every file that one of them names, once. Goes on after problems, so that the report is complete; an `Err`
+/// means that it could not even begin.
+pub fn verify(repository: &Repository, progress: &mut dyn FnMut(Progress)) -> Result<Verified, Error> {
+    let mut verified = Verified::default();
+    let mut named: BTreeMap<StoredName, u64> = BTreeMap::new();
+    let ids = repository.ids()?;
+    for id in &ids {
+        match repository.backup(id) {
+            Ok(backup) => {
+                verified.backups += 1;
+                let files = backup.nodes.iter().flat_map(|node| &node.files);
+                named.extend(files.map(|file| (file.stored, file.bytes)));
+            }
+            Err(error) => verified.problems.push(error),
+        }
+    }
+    let total_bytes = named.values().copied().fold(0, u64::saturating_add);
+    let mut done_bytes = 0_u64;
+    let mut broken = Vec::new();
+    for (name, bytes) in named {
+        let path = repository.file(name);
+        let read = hash_file(&**repository.disk(), &path, |piece, _| {
+            progress(Progress { done_bytes: done_bytes.saturating_add(piece.len() as u64), total_bytes });
+            done_bytes += piece.len() as u64;
+            Ok(())
+        });
+        match read {
+            Ok(found) if found == (name.hash, bytes) => {}
+            Ok(_) => broken.push(name),
+            Err(error) => verified.problems.push(error),
+        }
+        verified.files += 1;
+        verified.bytes = verified.bytes.saturating_add(bytes);
+    }
+    for name in broken {
+        let problems = locate(repository, &ids, name);
+        verified.problems.extend(problems);
+    }
+    Ok(verified)
+}
+
+/// Where a file that is not as it was written differs: the engine's own checksums tell.
+fn locate(repository: &Repository, ids: &[String], name: StoredName) -> Vec<Error> {
+    let path = repository.file(name);
+    let mut found = Vec::new();
+    for id in ids {
+        let Ok(backup) = repository.backup(id) else { continue };
+        let holder = backup.nodes.iter().find_map(|node| {
+            let file = node.files.iter().find(|file| file.stored == name)?;
+            Some((node, *file))
+        });
+        if let Some((node, file)) = holder {
+            found = problems_of(repository, node, file);
+            break;
+        }
+    }
+    if found.is_empty() {
+        let what =
+            "its bytes do not have the checksum that is its name, and no block of it says where".to_owned();
+        found.push(Error::Damaged { path, what });
+    }
+    found
+}
+
+fn problems_of(repository: &Repository, node: &NodeBackup, broken: StoredFile) -> Vec<Error> {
+    let files = node.files.iter().map(|file| (file.file, repository.file(file.stored)));
+    let view = View::new(repository.disk(), 0, files);
+    let (table, wanted) = match broken.file {
+        StoreFile::Table(number) => (Some(number), None),
+        StoreFile::Blob(number) => {
+            let naming = node.tables.tables().find(|(_, blobs)| blobs.contains(&number));
+            (naming.map(|(table, _)| table), Some(number))
+        }
+    };
+    let Some(table) = table else { return Vec::new() };
+    let disk = Arc::clone(&view) as _;
+    let is_wanted = |blob| wanted == Some(blob);
+    let errors = OfflineStore::check_table(disk, view.dir(), &node.tables, table, &is_wanted);
+    // Those of this file only: another one that is broken is told by itself.
+    let own = repository.file(broken.stored);
+    let is_own = |error: &ladoga_storage::Error| match error {
+        ladoga_storage::Error::Corruption { path, .. } | ladoga_storage::Error::Io { path, .. } => {
+            *path == own
+        }
+        _ => true,
+    };
+    errors.into_iter().map(|error| view.named(error)).filter(is_own).map(Error::Store).collect()
+}

@@ -1,0 +1,199 @@
+use std::path::Path;
+
+use ladoga_backup::{Backup, Error, Repository, prune, restore_cells, restore_files};
+use ladoga_env::Env;
+use ladoga_env::sim::PowerCut;
+
+use crate::support::{Machine, Model, Node, REPOSITORY, expect_sound, found, repository, take_one};
+
+const CUTS: [PowerCut; 3] = [PowerCut::LoseAll, PowerCut::KeepAll, PowerCut::Random];
+
+fn filled(node: &mut Node, round: u64) {
+    for number in 0..40 {
+        node.put(number, (round * 1_000 + number + 1) << 16, &vec![round as u8; 300]);
+    }
+    node.put(99, (round * 1_000 + 500) << 16, &vec![round as u8; 300_000]);
+    node.work();
+}
+
+/// Every backup that is there can be restored, and is one of these.
+fn expect_all(env: &Env, known: &[(&str, &Model)], context: &str) {
+    let repository = repository(env);
+    expect_sound(env, context);
+    for id in repository.ids().expect("names") {
+        // One that no earlier machine knows is the one that was being taken.
+        let (_, model) = known.iter().find(|(known, _)| *known == id).unwrap_or(&known[known.len() - 1]);
+        let backup = repository.backup(&id).expect("a whole backup");
+        let target = Path::new("/again").join(&id).join(context);
+        restore_files(env, &repository, &backup.nodes[0], &target, &mut |_| {}).expect("a restore");
+        assert!(found(env, &target).expect("a store") == **model, "{context}: {id}");
+    }
+}
+
+/// Does `what` on a machine whose power is cut at its `n`-th mutating operation, for every `n`, until it works out.
+fn at_every_step(
+    prepare: impl Fn(&Machine),
+    what: impl Fn(&Env) -> Result<(), Error>,
+    check: impl Fn(&Machine, bool, &str),
+) {
+    for policy in CUTS {
+        let mut step = 0;
+        loop {
+            let machine = Machine::new(step + 1);
+            prepare(&machine);
+            let env = machine.env();
+            machine.disk.cut_power_at_operation(step, policy);
+            let done = what(&env);
+            machine.disk.clear_faults();
+            if machine.disk.is_powered() {
+                // It worked out; what it says counts even if the power goes now.
+                assert!(done.is_ok(), "{done:?}");
+                machine.disk.power_cut(policy);
+            } else {
+                assert!(done.is_err(), "it failed and says that it did not");
+            }
+            machine.disk.power_on();
+            check(&machine, done.is_ok(), &format!("{policy:?}-{step}"));
+            if done.is_ok() {
+                assert!(step > 5, "{step}");
+                break;
+            }
+            step += 1;
+        }
+    }
+}
+
+#[test]
+fn a_power_cut_while_a_backup_is_taken_leaves_those_that_were_there() {
+    let mut node = Node::new(1);
+    filled(&mut node, 1);
+    let old_model = node.model.clone();
+    let old_checkpoint = node.checkpoint();
+    // Bytes of it, as it was: the slot is used again.
+    let first = Machine::new(77);
+    let (old, _) = take_one(&first.env(), &node).expect("a backup");
+    drop(old_checkpoint);
+    filled(&mut node, 2);
+    let new_model = node.model.clone();
+    let copy = |machine: &Machine| {
+        for path in first.disk.paths() {
+            machine.disk.plant(&path, &first.disk.read_file(&path).expect("a file"));
+        }
+    };
+    at_every_step(
+        copy,
+        |env| take_one(env, &node).map(drop),
+        |machine, is_done, context| {
+            let env = machine.env();
+            let known = [(&*old.id, &old_model), ("the new one", &new_model)];
+            expect_all(&env, &known, context);
+            let ids = repository(&env).ids().expect("names");
+            assert!(ids.contains(&old.id) && (ids.len() == 2 || !is_done), "{context}: {ids:?}");
+            // It goes on from there, and what was left is swept.
+            let (backup, _) = take_one(&env, &node).expect("another one");
+            let repository = repository(&env);
+            prune(&repository, &repository.lock().expect("nobody else"), 1).expect("a sweep");
+            expect_all(&env, &[(&backup.id, &new_model)], &format!("{context}-pruned"));
+            let names = machine.disk.paths();
+            assert!(
+                names.iter().all(|path| !path.to_string_lossy().ends_with(".new")),
+                "{context}: {names:?}"
+            );
+        },
+    );
+}
+
+#[test]
+fn a_power_cut_before_the_first_backup_leaves_a_directory_that_is_begun_again() {
+    let mut node = Node::new(2);
+    node.put(1, 7 << 16, b"value");
+    at_every_step(
+        |_| {},
+        |env| take_one(env, &node).map(drop),
+        |machine, _, context| {
+            let env = machine.env();
+            match Repository::open(&env.disk, Path::new(REPOSITORY)) {
+                Ok(_) => expect_sound(&env, context),
+                Err(Error::NoBackups { .. }) => {}
+                Err(error) => panic!("{context}: {error}"),
+            }
+            take_one(&env, &node).expect("a backup");
+            expect_sound(&env, context);
+        },
+    );
+}
+
+#[test]
+fn a_power_cut_while_old_backups_are_removed_takes_none_of_the_files_that_are_needed() {
+    let mut node = Node::new(3);
+    let first = Machine::new(78);
+    let mut known: Vec<(String, Model)> = Vec::new();
+    for round in 1..4 {
+        filled(&mut node, round);
+        let (backup, _) = take_one(&first.env(), &node).expect("a backup");
+        known.push((backup.id, node.model.clone()));
+    }
+    let known: Vec<(&str, &Model)> = known.iter().map(|(id, model)| (&**id, model)).collect();
+    at_every_step(
+        |machine| {
+            for path in first.disk.paths() {
+                machine.disk.plant(&path, &first.disk.read_file(&path).expect("a file"));
+            }
+        },
+        |env| {
+            let repository = repository(env);
+            prune(&repository, &repository.lock()?, 1).map(drop)
+        },
+        |machine, is_done, context| {
+            let env = machine.env();
+            expect_all(&env, &known, context);
+            let ids = repository(&env).ids().expect("names");
+            assert_eq!(ids.last().map(String::as_str), Some(known[2].0), "{context}");
+            assert!(!is_done || ids.len() == 1, "{context}: {ids:?}");
+        },
+    );
+}
+
+/// What a power cut leaves of a restore is whole, or opens as no store.
+fn restores_whole_or_not(restore: impl Fn(&Env, &Repository, &Backup) -> Result<(), Error>) {
+    let mut node = Node::new(4);
+    filled(&mut node, 1);
+    let first = Machine::new(79);
+    let (backup, _) = take_one(&first.env(), &node).expect("a backup");
+    let target = Path::new("/restored");
+    at_every_step(
+        |machine| {
+            for path in first.disk.paths() {
+                machine.disk.plant(&path, &first.disk.read_file(&path).expect("a file"));
+            }
+        },
+        |env| restore(env, &repository(env), &backup),
+        |machine, is_done, context| {
+            let env = machine.env();
+            if machine.disk.file_len(target.join("CURRENT")).is_ok() {
+                assert!(found(&env, target).expect("a store") == node.model, "{context}");
+                return;
+            }
+            assert!(!is_done, "{context}: it said that it was done");
+            let inside = machine.disk.paths().into_iter();
+            let has_tables = inside.filter(|path| path.starts_with(target.join("tables"))).count() > 0;
+            if has_tables {
+                assert!(found(&env, target).is_err(), "{context}: half of it is a store");
+            }
+        },
+    );
+}
+
+#[test]
+fn a_power_cut_while_files_are_restored_leaves_no_half_store() {
+    restores_whole_or_not(|env, repository, backup| {
+        restore_files(env, repository, &backup.nodes[0], Path::new("/restored"), &mut |_| {}).map(drop)
+    });
+}
+
+#[test]
+fn a_power_cut_while_cells_are_restored_leaves_no_half_store() {
+    restores_whole_or_not(|env, repository, backup| {
+        restore_cells(env, repository, backup, Path::new("/restored"), &mut |_| {}).map(drop)
+    });
+}

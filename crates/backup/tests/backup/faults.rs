@@ -1,0 +1,122 @@
+use std::path::Path;
+
+use ladoga_backup::{Error, Listing, PIECE_BYTES_MAX, Source, restore_files};
+use ladoga_storage::StoreFile;
+use proptest::prelude::*;
+
+use crate::support::{FromDisk, Machine, Node, REPOSITORY, expect_sound, found, repository, take, take_one};
+
+fn filled(seed: u64) -> Node {
+    let mut node = Node::new(seed);
+    for number in 0..60 {
+        node.put(number, (number + 1) << 16, &vec![number as u8; 300]);
+    }
+    node.put(99, 500 << 16, &vec![7; 600_000]);
+    node.work();
+    node
+}
+
+#[test]
+fn a_repository_without_room_says_so_and_keeps_what_it_has() {
+    let (mut node, machine) = (filled(1), Machine::new(2));
+    let env = machine.env();
+    let (first, _) = take_one(&env, &node).expect("a backup");
+    let model = node.model.clone();
+    node.put(99, 900 << 16, &vec![8; 600_000]);
+    let used: u64 = machine.disk.paths().iter().filter_map(|path| machine.disk.file_len(path).ok()).sum();
+    for room in [0, 1, 100, 5_000, 50_000, 300_000, 599_000] {
+        machine.disk.set_capacity(used + room);
+        let error = take_one(&env, &node).expect_err("no room");
+        assert!(error.is_disk_full() && error.to_string().contains(REPOSITORY), "{error}");
+        assert_eq!(repository(&env).ids().expect("names"), std::slice::from_ref(&first.id));
+    }
+    machine.disk.set_capacity(None);
+    expect_sound(&env, "after a full disk");
+    take_one(&env, &node).expect("room again");
+    restore_files(&env, &repository(&env), &first.nodes[0], Path::new("/r"), &mut |_| {}).expect("a restore");
+    assert!(found(&env, Path::new("/r")).expect("a store") == model);
+}
+
+/// Changes what a node sends.
+struct Lying<F> {
+    from: FromDisk,
+    change: F,
+}
+
+impl<F: FnMut(StoreFile, u64, Vec<u8>) -> Vec<u8>> Source for Lying<F> {
+    fn read(&mut self, file: StoreFile, offset: u64, bytes_max: usize) -> Result<Vec<u8>, Error> {
+        assert!(bytes_max <= PIECE_BYTES_MAX);
+        let bytes = self.from.read(file, offset, bytes_max)?;
+        Ok((self.change)(file, offset, bytes))
+    }
+}
+
+fn take_lying(
+    node: &Node,
+    machine: &Machine,
+    change: impl FnMut(StoreFile, u64, Vec<u8>) -> Vec<u8>,
+) -> Result<(), Error> {
+    let (listing, from) = node.checkpoint();
+    let mut source = Lying { from, change };
+    take(&machine.env(), &mut [(node.name().to_owned(), listing, &mut source)]).map(drop)
+}
+
+#[test]
+fn what_a_node_sends_is_verified_before_it_counts() {
+    let (node, machine) = (filled(3), Machine::new(4));
+    // A bit of each piece of each file, once.
+    let (listing, _) = node.checkpoint();
+    for listed in &listing.files {
+        for at in [0, 1, listed.bytes / 3, listed.bytes / 2, listed.bytes - 1] {
+            let error = take_lying(&node, &machine, |file, offset, mut bytes| {
+                if file == listed.file && (offset..offset + bytes.len() as u64).contains(&at) {
+                    bytes[(at - offset) as usize] ^= 4;
+                }
+                bytes
+            });
+            let error = error.expect_err("a flipped bit").to_string();
+            let name = listed.file.path().display().to_string();
+            assert!(error.contains("not sound") && error.contains(&name), "byte {at} of {name}: {error}");
+            assert_eq!(repository(&machine.env()).ids().expect("names"), [] as [String; 0]);
+        }
+    }
+    let short = take_lying(&node, &machine, |_, _, _| Vec::new()).expect_err("nothing comes");
+    assert!(short.to_string().contains("ends after 0 of"), "{short}");
+    let long = take_lying(&node, &machine, |_, _, _| vec![0; PIECE_BYTES_MAX + 1]).expect_err("too much");
+    assert!(long.to_string().contains("were sent for"), "{long}");
+    // Nothing of it is left, but what was sound.
+    take_one(&machine.env(), &node).expect("the same node, telling the truth");
+    expect_sound(&machine.env(), "at the end");
+}
+
+#[test]
+fn what_is_there_is_not_read_again() {
+    let (mut node, machine) = (filled(5), Machine::new(6));
+    let (_, first) = take_one(&machine.env(), &node).expect("a backup");
+    assert!(first.kept_files == 0 && first.new_bytes > 600_000, "{first:?}");
+    let (listing, mut source) = node.checkpoint();
+    let again = take(&machine.env(), &mut [("n".to_owned(), listing, &mut source)]).expect("another one").1;
+    assert_eq!((again.new_files, again.new_bytes, source.bytes), (0, 0, 0));
+    node.put(1, 5_000 << 16, b"new");
+    let (_, third) = take_one(&machine.env(), &node).expect("a third one");
+    assert!(third.new_files == 1 && third.new_bytes < 5_000, "{third:?}");
+}
+
+proptest! {
+    #[test]
+    fn bytes_that_are_no_listing_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = Listing::decode(&bytes);
+    }
+
+    #[test]
+    fn a_listing_that_was_changed_is_refused_or_whole(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let mut node = Node::new(9);
+        node.put(1, 7 << 16, b"value");
+        let mut bytes = node.checkpoint().0.encode();
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        if let Ok(listing) = Listing::decode(&bytes) {
+            prop_assert_eq!(listing.files.len(), listing.tables.files().len());
+        }
+    }
+}

@@ -1,0 +1,133 @@
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::node_arguments::NodeArguments;
+
+const BACKUP_HELP: &str = "\
+A backup is taken from a running node, or from all nodes of its cluster, into a directory of this machine: a repository. Each file
+is in it once, so the second backup copies only what is new. Everything that was acknowledged before the command began is in the
+backup. `ladoga restore` makes data directories of it.
+
+Examples:
+  ladoga backup create --to /mnt/backups
+  ladoga backup list --to /mnt/backups
+  ladoga backup verify --to /mnt/backups
+  ladoga backup prune --to /mnt/backups --keep 14
+  ladoga restore --from /mnt/backups --data ./restored";
+
+#[derive(Debug, Args)]
+#[command(after_help = BACKUP_HELP)]
+pub(crate) struct BackupArguments {
+    #[command(subcommand)]
+    pub(crate) command: BackupCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BackupCommand {
+    /// Take a backup of a running node, or of its cluster
+    #[command(after_help = CREATE_HELP)]
+    Create(CreateBackupArguments),
+    /// Show the backups that there are
+    #[command(after_help = LIST_HELP)]
+    List(RepositoryArguments),
+    /// Read every byte of every backup, and name what is not as it was written
+    #[command(after_help = VERIFY_HELP)]
+    Verify(RepositoryArguments),
+    /// Remove all backups but the newest, and what only they needed
+    #[command(after_help = PRUNE_HELP)]
+    Prune(PruneArguments),
+}
+
+const CREATE_HELP: &str = "\
+Every node is asked for a checkpoint, by hard links, which costs it neither space nor time worth mentioning; then this command
+fetches the files that the repository does not have. Every block is verified before its file counts, so damage is not copied. If
+the command is interrupted, the backups that there were are as they were; files that were fetched are not fetched again.
+
+With tokens, it needs one with the scope admin and no prefixes.
+
+A node of a cluster may be down: the backup is good if every write is still in it that was acknowledged by --ack nodes. If writes
+of yours wait for fewer (replicas=1/3), say so with --ack, and all nodes must be there.
+
+Exit codes: 0 if there is a new backup, whose name is printed; 1 if there is none; 2 if the command line is wrong.";
+
+const LIST_HELP: &str = "\
+One line for each backup, the oldest first: its name, its bytes, its nodes, and those that are missing.
+
+Exit codes: 0 if all of them can be read; 1 if one is damaged, or there is no repository; 2 if the command line is wrong.";
+
+const VERIFY_HELP: &str = "\
+Each problem is one line on standard error, with its file and its offset.
+
+Exit codes: 0 if everything is as it was written; 1 if it is not, or cannot be read; 2 if the command line is wrong.";
+
+const PRUNE_HELP: &str = "\
+Also removes what interrupted backups have left.
+
+Example of a crontab: a backup each hour, kept for two days
+  0 * * * *  ladoga backup create --to /mnt/backups && ladoga backup prune --to /mnt/backups --keep 48
+
+Exit codes: 0 if it is done; 1 if it is not; 2 if the command line is wrong.";
+
+#[derive(Debug, Args)]
+pub(crate) struct RepositoryArguments {
+    /// Directory of the backups
+    #[arg(long, value_name = "DIR")]
+    pub(crate) to: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CreateBackupArguments {
+    #[command(flatten)]
+    pub(crate) repository: RepositoryArguments,
+    /// The fewest nodes that acknowledge a write of yours [default: a majority of the cluster]
+    #[arg(long, value_name = "N")]
+    pub(crate) ack: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub(crate) node: NodeArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PruneArguments {
+    #[command(flatten)]
+    pub(crate) repository: RepositoryArguments,
+    /// How many backups to keep
+    #[arg(long, value_name = "N")]
+    pub(crate) keep: NonZeroUsize,
+}
+
+const RESTORE_HELP: &str = "\
+The directory must be new or empty. A node on its own is restored file by file. From a backup of a cluster, the newest cell of
+every key is written: the directory is good for a node on its own and for any node of a new cluster, of any size. Restore the same
+backup for each of its nodes, then start all of them. Versions, times of expiry and deletions stay as they were.
+
+A cluster that keeps keys on fewer nodes than it has, and has the same nodes as before, can be restored with --node: then each
+directory has what that node had.
+
+Every byte is verified on the way. If the command is interrupted, the directory is none that a node would start with; empty it, and
+begin again.
+
+Examples:
+  ladoga restore --from /mnt/backups --data ./restored
+  ladoga restore --from /mnt/backups --backup 2026-11-23T12-00-05Z --data ./restored
+  ladoga serve --data ./restored
+
+Exit codes: 0 if the directory is complete; 1 if it is not; 2 if the command line is wrong.";
+
+#[derive(Debug, Args)]
+#[command(after_help = RESTORE_HELP)]
+pub(crate) struct RestoreArguments {
+    /// Directory of the backups
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from: PathBuf,
+    /// Which backup, as `ladoga backup list` names it [default: the newest]
+    #[arg(long, value_name = "ID")]
+    pub(crate) backup: Option<String>,
+    /// Data directory to make; new or empty
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// Only what this node of the cluster had, as `ladoga backup list` names it
+    #[arg(long, value_name = "URL")]
+    pub(crate) node: Option<String>,
+}

@@ -1,0 +1,131 @@
+use ladoga_backup::{Error, Listing, PIECE_BYTES_MAX, Source};
+use ladoga_storage::StoreFile;
+use serde_json::Value;
+
+use super::super::Failure;
+use crate::client::{ClientError, KeptConnection, Url};
+
+/// The longest list of files that is read: of millions of them.
+const LISTING_BYTES_MAX: u64 = 512 << 20;
+
+/// The copy that a node keeps for us. It is released when this is dropped; if we are killed, a minute later.
+pub(super) struct Checkpoint {
+    connection: KeptConnection,
+    id: String,
+    listing_bytes: u64,
+    /// When it was complete, by the clock of the node.
+    pub(super) taken_ms: u64,
+    /// What it is in its cluster, if the node is of one.
+    pub(super) part: Option<ClusterPart>,
+}
+
+/// What a node says about itself and its cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ClusterPart {
+    pub(super) nodes: Vec<String>,
+    pub(super) own: usize,
+    pub(super) is_whole: bool,
+    pub(super) synced_before: u64,
+    pub(super) dropped_before: u64,
+}
+
+impl Checkpoint {
+    pub(super) fn begin(url: &Url) -> Result<Checkpoint, Failure> {
+        let mut connection = KeptConnection::new(url.clone());
+        let (status, body) = connection.ask("POST", "/v0/backup")?;
+        if status != 201 {
+            return Err(Failure::Failed(refusal(url, status, &body)));
+        }
+        let begun = parse(&body);
+        let Some((id, listing_bytes, taken_ms, part)) = begun else {
+            let text = "answered the request for a checkpoint with something else";
+            return Err(Failure::Failed(format!("{url} {text}")));
+        };
+        Ok(Checkpoint { connection, id, listing_bytes, taken_ms, part })
+    }
+
+    /// What is in it.
+    pub(super) fn listing(&mut self) -> Result<Listing, Failure> {
+        if self.listing_bytes > LISTING_BYTES_MAX {
+            let found = self.listing_bytes;
+            let text = format!("the list of files has {found} bytes, expected at most {LISTING_BYTES_MAX}");
+            return Err(Failure::Failed(text));
+        }
+        let mut bytes = Vec::new();
+        while (bytes.len() as u64) < self.listing_bytes {
+            let left = (self.listing_bytes - bytes.len() as u64).min(PIECE_BYTES_MAX as u64) as usize;
+            let piece = self.bytes_of("listing", bytes.len() as u64, left)?;
+            if piece.is_empty() {
+                break;
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        Ok(Listing::decode(&bytes)?)
+    }
+
+    fn bytes_of(&mut self, file: &str, offset: u64, bytes_max: usize) -> Result<Vec<u8>, Error> {
+        let id = &self.id;
+        let target = format!("/v0/backup?id={id}&file={file}&offset={offset}&bytes={bytes_max}");
+        let (status, body) = self.connection.ask("GET", &target).map_err(|error| broken(&error))?;
+        match status {
+            200 => Ok(body),
+            _ => Err(Error::Source(String::from_utf8_lossy(&body).trim_end().to_owned())),
+        }
+    }
+
+    /// How others tell the node that it is still wanted.
+    pub(super) fn wish(&self) -> String {
+        format!("/v0/backup?id={}&file=listing&bytes=0", self.id)
+    }
+}
+
+impl Drop for Checkpoint {
+    fn drop(&mut self) {
+        // What is not released now is released in a minute.
+        let _ = self.connection.ask("DELETE", &format!("/v0/backup?id={}", self.id));
+    }
+}
+
+impl Source for Checkpoint {
+    fn read(&mut self, file: StoreFile, offset: u64, bytes_max: usize) -> Result<Vec<u8>, Error> {
+        self.bytes_of(&file.path().display().to_string(), offset, bytes_max)
+    }
+}
+
+fn broken(error: &ClientError) -> Error {
+    Error::Source(error.to_string())
+}
+
+fn refusal(url: &Url, status: u16, body: &[u8]) -> String {
+    let line = String::from_utf8_lossy(body);
+    match line.trim_end() {
+        "" => format!("{url} answered with status {status}"),
+        line => format!("{url}: {line}"),
+    }
+}
+
+type Parsed = (String, u64, u64, Option<ClusterPart>);
+
+fn parse(body: &[u8]) -> Option<Parsed> {
+    let json: Value = serde_json::from_slice(body).ok()?;
+    let id = json["id"].as_str().filter(|id| id.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+    let part = match &json["cluster"] {
+        Value::Null => None,
+        cluster => Some(part(cluster)?),
+    };
+    Some((id.to_owned(), json["listing_bytes"].as_u64()?, json["taken_ms"].as_u64()?, part))
+}
+
+fn part(json: &Value) -> Option<ClusterPart> {
+    let nodes: Option<Vec<String>> =
+        json["nodes"].as_array()?.iter().map(|node| node.as_str().map(str::to_owned)).collect();
+    let timestamp = |name: &str| json[name].as_str()?.parse().ok();
+    let part = ClusterPart {
+        nodes: nodes?,
+        own: usize::try_from(json["own"].as_u64()?).ok()?,
+        is_whole: json["complete"].as_bool()?,
+        synced_before: timestamp("synced_before")?,
+        dropped_before: timestamp("dropped_before")?,
+    };
+    (part.own < part.nodes.len()).then_some(part)
+}

@@ -1,0 +1,83 @@
+use std::io::{Write, stdout};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use ladoga_backup::{Backup, Repository, Taken, Writing};
+use ladoga_env::Env;
+
+use super::super::{Failure, complain, node_url};
+use super::Shown;
+use super::cut::Cut;
+use crate::backup_arguments::CreateBackupArguments;
+use crate::client::{KeptConnection, Url};
+use crate::settings::{format_size, raise_descriptor_limit};
+
+/// How often nodes are told that their checkpoints are still wanted: while one is fetched, the others wait.
+const WISH_EVERY: Duration = Duration::from_secs(10);
+
+/// Takes a backup.
+pub(super) fn create(arguments: &CreateBackupArguments) -> Result<(), Failure> {
+    let url = node_url(&arguments.node)?;
+    let env = ladoga_env::real::env()?;
+    raise_descriptor_limit();
+    let (repository, writing) = Repository::create(&env.disk, &arguments.repository.to)?;
+    let begun_ms = env.clock.wall_ms();
+    let id = repository.new_id(&env)?;
+    let cut = Cut::take(&url, arguments.ack.map(std::num::NonZeroUsize::get))?;
+    let wishes: Vec<(Url, String)> =
+        cut.nodes.iter().map(|(_, url, checkpoint)| (url.clone(), checkpoint.wish())).collect();
+    let (done, is_done) = channel::<()>();
+    let (backup, taken) = thread::scope(|scope| {
+        scope.spawn(move || keep(&wishes, &is_done));
+        let fetched = fetch(&env, (&repository, &writing), (id, begun_ms), cut);
+        drop(done);
+        fetched
+    })?;
+    tell(&backup, taken)
+}
+
+fn fetch(
+    env: &Env,
+    (repository, writing): (&Repository, &Writing),
+    (id, begun_ms): (String, u64),
+    cut: Cut,
+) -> Result<(Backup, Taken), Failure> {
+    let Cut { cluster, ack, nodes: checkpoints, missing } = cut;
+    let (mut nodes, mut taken) = (Vec::new(), Taken::default());
+    for (name, _, mut checkpoint) in checkpoints {
+        let listing = checkpoint.listing()?;
+        let of = (name.as_str(), checkpoint.taken_ms);
+        let mut shown = Shown::new("fetched");
+        let (node, cost) =
+            repository.take(writing, of, &listing, &mut checkpoint, &mut |progress| shown.show(progress))?;
+        drop(shown);
+        nodes.push(node);
+        taken = taken.and(cost);
+    }
+    let ended_ms = env.clock.wall_ms();
+    let backup = Backup { id, begun_ms, ended_ms, cluster, ack: ack as u32, missing, nodes };
+    repository.publish(writing, &backup)?;
+    Ok((backup, taken))
+}
+
+/// Tells the nodes every few seconds that their checkpoints are wanted, until it is done.
+fn keep(wishes: &[(Url, String)], is_done: &Receiver<()>) {
+    let mut connections: Vec<_> =
+        wishes.iter().map(|(url, wish)| (KeptConnection::new(url.clone()), wish)).collect();
+    while is_done.recv_timeout(WISH_EVERY) == Err(RecvTimeoutError::Timeout) {
+        for (connection, wish) in &mut connections {
+            // What goes wrong shows when its files are read.
+            let _ = connection.ask("GET", wish);
+        }
+    }
+}
+
+fn tell(backup: &Backup, taken: Taken) -> Result<(), Failure> {
+    for missing in &backup.missing {
+        complain(format_args!("{} is not in the backup: {}", missing.url, missing.why));
+    }
+    let (new, kept) = (taken.new_files, taken.kept_files);
+    let (size, copied) = (format_size(backup.bytes()), format_size(taken.new_bytes));
+    Ok(writeln!(stdout(), "{}  {size}; {new} files of {copied} copied, {kept} were there", backup.id)?)
+}

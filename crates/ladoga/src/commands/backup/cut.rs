@@ -1,0 +1,142 @@
+use std::thread;
+use std::time::Duration;
+
+use ladoga_backup::Missing;
+
+use super::super::Failure;
+use super::checkpoint::Checkpoint;
+use crate::client::Url;
+
+/// How often checkpoints of a cluster are made anew if they do not fit together.
+const ATTEMPTS_MAX: usize = 10;
+/// The pause before that.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Checkpoints of the nodes of a cluster, or of a node on its own, in which every write is that was acknowledged before, by as many nodes
+/// as writes wait for.
+pub(super) struct Cut {
+    /// All nodes of the cluster; none of a node on its own.
+    pub(super) cluster: Vec<String>,
+    pub(super) ack: usize,
+    pub(super) nodes: Vec<(String, Url, Checkpoint)>,
+    pub(super) missing: Vec<Missing>,
+}
+
+impl Cut {
+    /// Asks this node, and by what it says all others of its cluster at the same time.
+    pub(super) fn take(url: &Url, ack: Option<usize>) -> Result<Cut, Failure> {
+        for attempt in 0.. {
+            let cut = Cut::take_once(url, ack)?;
+            match cut.gap() {
+                None => return Ok(cut),
+                Some(gap) if attempt + 1 == ATTEMPTS_MAX => {
+                    return Err(Failure::Failed(format!(
+                        "the nodes were not ready for a backup: {gap}; try again"
+                    )));
+                }
+                // It closes as soon as all of them are asked at about the same time: nodes compare each other every few seconds.
+                Some(_) => drop(cut),
+            }
+            thread::sleep(PAUSE);
+        }
+        unreachable!("the last attempt returns")
+    }
+
+    fn take_once(url: &Url, ack: Option<usize>) -> Result<Cut, Failure> {
+        let first = Checkpoint::begin(url)?;
+        let Some(part) = first.part.clone() else {
+            if ack.is_some_and(|ack| ack > 1) {
+                return Err(Failure::Usage(format!(
+                    "--ack is {}, expected 1: {url} is a node on its own",
+                    ack.unwrap_or(1)
+                )));
+            }
+            let nodes = vec![(url.to_string(), url.clone(), first)];
+            return Ok(Cut { cluster: Vec::new(), ack: 1, nodes, missing: Vec::new() });
+        };
+        let ack_max = part.nodes.len();
+        let ack = ack.unwrap_or(ack_max / 2 + 1);
+        if ack > ack_max {
+            return Err(Failure::Usage(format!(
+                "--ack is {ack}, expected 1 to {ack_max}, the nodes of the cluster"
+            )));
+        }
+        let mut cut = Cut { cluster: part.nodes.clone(), ack, nodes: Vec::new(), missing: Vec::new() };
+        let mut first = Some(first);
+        let begun: Vec<Result<Checkpoint, Failure>> = thread::scope(|scope| {
+            let asked: Vec<_> = part
+                .nodes
+                .iter()
+                .enumerate()
+                .map(|(place, name)| {
+                    let begun = if place == part.own { first.take() } else { None };
+                    scope.spawn(move || begun.map_or_else(|| begin_other(url, name), Ok))
+                })
+                .collect();
+            let panicked = || Failure::Failed("asking it panicked".to_owned());
+            asked.into_iter().map(|asked| asked.join().unwrap_or_else(|_| Err(panicked()))).collect()
+        });
+        for (place, (name, begun)) in part.nodes.iter().zip(begun).enumerate() {
+            match begun.map_err(why).and_then(|begun| counted(begun, &part.nodes, place)) {
+                Ok(begun) => {
+                    let reached = if place == part.own { Some(url.clone()) } else { other(url, name) };
+                    cut.nodes.push((name.clone(), reached.unwrap_or_else(|| url.clone()), begun));
+                }
+                Err(why) => cut.missing.push(Missing { url: name.clone(), why }),
+            }
+        }
+        if cut.missing.len() >= ack {
+            let missing: Vec<String> =
+                cut.missing.iter().map(|Missing { url, why }| format!("{url}: {why}")).collect();
+            let (count, all) = (cut.missing.len(), ack_max);
+            return Err(Failure::Failed(format!(
+                "{count} of {all} nodes are missing, so writes that {ack} nodes acknowledged may be, too: {}",
+                missing.join("; ")
+            )));
+        }
+        Ok(cut)
+    }
+
+    /// Whether one of the nodes may have dropped a deletion that another one, in its checkpoint, has not heard of: then the value would
+    /// come back.
+    fn gap(&self) -> Option<String> {
+        let parts = || self.nodes.iter().filter_map(|(name, _, begun)| Some((name, begun.part.as_ref()?)));
+        let (dropper, dropped) =
+            parts().map(|(name, part)| (name, part.dropped_before)).max_by_key(|it| it.1)?;
+        let (behind, synced) =
+            parts().map(|(name, part)| (name, part.synced_before)).min_by_key(|it| it.1)?;
+        (dropped > synced)
+            .then(|| format!("{dropper} has dropped deletions that {behind} may not have had yet"))
+    }
+}
+
+/// A checkpoint counts if it is of this node, and has all that the node acknowledged.
+fn counted(begun: Checkpoint, nodes: &[String], place: usize) -> Result<Checkpoint, String> {
+    match &begun.part {
+        Some(part) if part.nodes != nodes || part.own != place => {
+            Err("it is of another cluster, or knows other nodes".to_owned())
+        }
+        None => Err("it is a node on its own".to_owned()),
+        Some(part) if !part.is_whole => {
+            Err("it is being rebuilt, or has not heard from the others yet".to_owned())
+        }
+        Some(_) => Ok(begun),
+    }
+}
+
+fn begin_other(url: &Url, name: &str) -> Result<Checkpoint, Failure> {
+    let wrong = || Failure::Failed(format!("'{name}' is no URL of a node"));
+    Checkpoint::begin(&other(url, name).ok_or_else(wrong)?)
+}
+
+/// Another node of the cluster is shown the same token.
+fn other(url: &Url, name: &str) -> Option<Url> {
+    Some(Url { bearer: url.bearer.clone(), ..Url::parse(name)? })
+}
+
+fn why(failure: Failure) -> String {
+    match failure {
+        Failure::Usage(why) | Failure::Failed(why) => why,
+        Failure::NobodyListens => "the connection broke".to_owned(),
+    }
+}

@@ -1,0 +1,116 @@
+//! Backups.
+//!
+//! - `create`: takes one
+//! - `checkpoint`: the copy that a node keeps while it is fetched; `cut`: those of the nodes of a cluster, which fit together
+
+mod checkpoint;
+mod create;
+mod cut;
+
+use std::io::{IsTerminal, Write, stderr, stdout};
+use std::path::Path;
+
+use ladoga_backup::{Error, Progress, Repository, prune, verify};
+
+use super::{Failure, complain};
+use crate::backup_arguments::{BackupCommand, PruneArguments};
+use crate::settings::format_size;
+
+/// Takes, lists, verifies or prunes backups.
+pub(crate) fn backup(command: &BackupCommand) -> Result<(), Failure> {
+    match command {
+        BackupCommand::Create(arguments) => create::create(arguments),
+        BackupCommand::List(repository) => list(&repository.to),
+        BackupCommand::Verify(repository) => verify_all(&repository.to),
+        BackupCommand::Prune(arguments) => remove_old(arguments),
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Failed(error.to_string())
+    }
+}
+
+fn list(dir: &Path) -> Result<(), Failure> {
+    let env = ladoga_env::real::env()?;
+    let repository = Repository::open(&env.disk, dir)?;
+    let (mut out, mut damaged) = (stdout().lock(), 0);
+    for id in repository.ids()? {
+        let backup = match repository.backup(&id) {
+            Ok(backup) => backup,
+            Err(error) => {
+                complain(format_args!("{error}"));
+                damaged += 1;
+                continue;
+            }
+        };
+        let nodes: Vec<&str> = backup.nodes.iter().map(|node| &*node.url).collect();
+        let missing: Vec<&str> = backup.missing.iter().map(|node| &*node.url).collect();
+        let without =
+            if missing.is_empty() { String::new() } else { format!(", without {}", missing.join(" ")) };
+        writeln!(out, "{id}  {}  {}{without}", format_size(backup.bytes()), nodes.join(" "))?;
+    }
+    match damaged {
+        0 => Ok(()),
+        _ => Err(Failure::Failed("not all backups can be read, as named above".to_owned())),
+    }
+}
+
+fn verify_all(dir: &Path) -> Result<(), Failure> {
+    let env = ladoga_env::real::env()?;
+    let repository = Repository::open(&env.disk, dir)?;
+    let mut shown = Shown::new("verified");
+    let verified = verify(&repository, &mut |progress| shown.show(progress))?;
+    drop(shown);
+    for problem in &verified.problems {
+        complain(format_args!("{problem}"));
+    }
+    let size = format_size(verified.bytes);
+    writeln!(stdout(), "{}: {} backups, {} files, {size}", dir.display(), verified.backups, verified.files)?;
+    match verified.problems.len() {
+        0 => Ok(writeln!(stdout(), "no problem found")?),
+        1 => Err(Failure::Failed("1 problem found, named above".to_owned())),
+        count => Err(Failure::Failed(format!("{count} problems found, named above"))),
+    }
+}
+
+fn remove_old(arguments: &PruneArguments) -> Result<(), Failure> {
+    let env = ladoga_env::real::env()?;
+    let repository = Repository::open(&env.disk, &arguments.repository.to)?;
+    let writing = repository.lock()?;
+    let pruned = prune(&repository, &writing, arguments.keep.get())?;
+    let (backups, files, left) = (pruned.backups, pruned.files, pruned.backups_left);
+    Ok(writeln!(stdout(), "removed {backups} backups and {files} files; {left} backups are left")?)
+}
+
+/// Progress on a terminal; nothing elsewhere.
+pub(super) struct Shown {
+    is_shown: bool,
+    what: &'static str,
+    last_percent: u64,
+}
+
+impl Shown {
+    pub(super) fn new(what: &'static str) -> Shown {
+        Shown { is_shown: stderr().is_terminal(), what, last_percent: u64::MAX }
+    }
+
+    pub(super) fn show(&mut self, progress: Progress) {
+        let percent =
+            progress.done_bytes.saturating_mul(100).checked_div(progress.total_bytes).unwrap_or(100);
+        if self.is_shown && percent != self.last_percent {
+            self.last_percent = percent;
+            let (done, total) = (format_size(progress.done_bytes), format_size(progress.total_bytes));
+            _ = write!(stderr(), "\r\x1b[K{done} of {total} {}", self.what);
+        }
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        if self.is_shown {
+            _ = write!(stderr(), "\r\x1b[K");
+        }
+    }
+}

@@ -1,0 +1,47 @@
+use std::io::{Write, stdout};
+
+use ladoga_backup::{Backup, NodeBackup, Repository, restore_cells, restore_files};
+
+use super::Failure;
+use super::backup::Shown;
+use crate::backup_arguments::RestoreArguments;
+use crate::settings::{format_size, raise_descriptor_limit};
+
+/// Makes a data directory of a backup.
+pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
+    let env = ladoga_env::real::env()?;
+    raise_descriptor_limit();
+    let repository = Repository::open(&env.disk, &arguments.from)?;
+    let backup = match &arguments.backup {
+        Some(id) => repository.backup(id)?,
+        None => repository.newest()?,
+    };
+    let mut shown = Shown::new("restored");
+    let target = &arguments.data;
+    let (restored, what) = match files_of(&backup, arguments)? {
+        Some(node) => {
+            let restored = restore_files(&env, &repository, node, target, &mut |at| shown.show(at))?;
+            (restored, "files")
+        }
+        None => {
+            let restored = restore_cells(&env, &repository, &backup, target, &mut |at| shown.show(at))?;
+            (restored, "cells")
+        }
+    };
+    drop(shown);
+    let (count, size, dir) = (restored.count, format_size(restored.bytes), target.display());
+    writeln!(stdout(), "{dir}: {count} {what}, {size}, of the backup {}", backup.id)?;
+    Ok(())
+}
+
+/// The node whose files are the data directory; none if the cells of several have to be merged.
+fn files_of<'b>(backup: &'b Backup, arguments: &RestoreArguments) -> Result<Option<&'b NodeBackup>, Failure> {
+    let Some(wanted) = &arguments.node else {
+        return Ok(backup.nodes.first().filter(|_| backup.cluster.is_empty()));
+    };
+    let found = backup.nodes.iter().find(|node| node.url == *wanted);
+    let nodes: Vec<&str> = backup.nodes.iter().map(|node| &*node.url).collect();
+    let (id, nodes) = (&backup.id, nodes.join(", "));
+    let unknown = || format!("--node is '{wanted}', expected one of those in the backup {id}: {nodes}");
+    found.map(Some).ok_or_else(|| Failure::Usage(unknown()))
+}

@@ -1,0 +1,121 @@
+use std::fs;
+
+use crate::steps::{backup, create, created, restore, stored, text};
+use crate::support::{Directory, Ladoga, Launch, Node, files_below, value, wait_until};
+
+/// Enough tables and large values that a backup takes more than a moment.
+fn fill(node: &Node, round: u64) {
+    let mut connection = node.connect();
+    for index in 0..12 {
+        connection.put(format!("large{index}"), &value(round * 100 + index, 600_000));
+    }
+    connection.put("round", round.to_string().as_bytes());
+}
+
+fn expect_whole(directory: &Directory, id: &str, round: u64) {
+    let repository = directory.path().join("backups");
+    backup("verify", &repository, &[]).expect_success();
+    let data = directory.path().join(format!("data-{round}"));
+    restore(&repository, &data, &["--backup", id]).expect_success();
+    let node = Launch::new().data(&data).start();
+    assert_eq!(node.connect().value("round"), Some(round.to_string().into_bytes()));
+    for index in 0..12 {
+        assert!(node.connect().value(format!("large{index}")) == Some(value(round * 100 + index, 600_000)));
+    }
+}
+
+#[test]
+fn a_command_that_is_killed_leaves_the_backups_that_there_are() {
+    let (mut node, directory) = (Node::start(), Directory::new());
+    let repository = directory.path().join("backups");
+    fill(&node, 0);
+    let good = created(&repository, &node.url());
+    let listed = backup("list", &repository, &[]).expect_success().stdout;
+    for round in 1..5 {
+        fill(&node, round);
+        let before = stored(&repository).len();
+        let wanted = before + round as usize;
+        let command = ["backup", "create", "--to", &text(&repository), "--url", &node.url()];
+        let running = Ladoga::new(command).start();
+        wait_until("files that arrive", || stored(&repository).len() >= wanted);
+        running.signal("KILL");
+        let is_killed = running.wait().code.is_none();
+        if is_killed {
+            assert_eq!(
+                backup("list", &repository, &[]).expect_success().stdout,
+                listed,
+                "no half one is there"
+            );
+        }
+        // What a command that was killed holds is gone with the process of the node.
+        node.crash();
+        if !is_killed {
+            break;
+        }
+    }
+    backup("prune", &repository, &["--keep", "9"]).expect_success();
+    expect_whole(&directory, &good, 0);
+    fill(&node, 9);
+    let next = created(&repository, &node.url());
+    expect_whole(&directory, &next, 9);
+}
+
+#[test]
+fn a_node_that_is_killed_in_between_ends_the_command_and_forgets_the_checkpoint() {
+    let (mut node, directory) = (Node::start(), Directory::new());
+    let repository = directory.path().join("backups");
+    fill(&node, 0);
+    let good = created(&repository, &node.url());
+    fill(&node, 1);
+    let before = stored(&repository).len();
+    let command = ["backup", "create", "--to", &text(&repository), "--url", &node.url()];
+    let running = Ladoga::new(command).start();
+    wait_until("files that arrive", || stored(&repository).len() > before);
+    node.kill();
+    let ended = running.wait();
+    node.start_again();
+    let left = files_below(&node.data().join("checkpoints"));
+    assert!(left.iter().all(|(path, _)| path.ends_with("store")), "{left:?}");
+    if ended.code != Some(0) {
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        expect_whole(&directory, &good, 0);
+    }
+    let next = created(&repository, &node.url());
+    expect_whole(&directory, &next, 1);
+}
+
+#[test]
+fn a_restore_that_is_killed_leaves_nothing_that_a_node_starts_with() {
+    let (node, directory) = (Node::start(), Directory::new());
+    let repository = directory.path().join("backups");
+    fill(&node, 0);
+    created(&repository, &node.url());
+    let data = directory.path().join("data");
+    let command = ["restore", "--from", &text(&repository), "--data", &text(&data)];
+    let running = Ladoga::new(command).start();
+    wait_until("files that arrive", || !files_below(&data).is_empty());
+    running.signal("KILL");
+    if running.wait().code.is_none() && !data.join("CURRENT").exists() {
+        restore(&repository, &data, &[]).expect_failure(1, &["not empty"]);
+        let started = Ladoga::new(["serve", "--data", &text(&data), "--listen", "127.0.0.1:0"]).run();
+        started.expect_failure(1, &["CURRENT"]);
+        fs::remove_dir_all(&data).expect("a directory to remove");
+        restore(&repository, &data, &[]).expect_success();
+    }
+    assert_eq!(Launch::new().data(&data).start().connect().value("round"), Some(b"0".to_vec()));
+}
+
+#[test]
+fn two_commands_do_not_write_into_one_repository() {
+    let (node, directory) = (Node::start(), Directory::new());
+    let repository = directory.path().join("backups");
+    fill(&node, 0);
+    created(&repository, &node.url());
+    let lock = fs::File::options().read(true).write(true).open(repository.join("LOCK")).expect("a lock");
+    lock.lock().expect("the lock");
+    create(&repository, &node.url()).expect_failure(1, &["in use"]);
+    backup("prune", &repository, &["--keep", "1"]).expect_failure(1, &["in use"]);
+    backup("verify", &repository, &[]).expect_success();
+    drop(lock);
+    created(&repository, &node.url());
+}

@@ -20,7 +20,7 @@ const OF_THE_CLIENT: [&str; 14] = [
 /// The others that say how they exit.
 const OTHERS: [&str; 4] = ["serve", "check", "completions", "man"];
 /// The rest.
-const MORE: [&str; 3] = ["bench", "lab", "token"];
+const MORE: [&str; 4] = ["bench", "certs", "lab", "token"];
 
 #[test]
 fn help_names_every_command() {

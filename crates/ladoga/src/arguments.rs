@@ -7,10 +7,12 @@ use ladoga_model::Ttl;
 use crate::access_flags::AccessFlags;
 use crate::batch_arguments::{BatchArguments, ExportArguments, ImportArguments};
 use crate::cassandra_arguments::CassandraFlags;
+use crate::certs_arguments::CertsArguments;
 use crate::changes_arguments::ChangesArguments;
 use crate::install_arguments::{CompletionsArguments, ManArguments};
 pub(crate) use crate::node_arguments::NodeArguments;
 use crate::range_arguments::{CountArguments, RangeArguments};
+use crate::tls_flags::TlsFlags;
 use crate::token_arguments::TokenArguments;
 use crate::write_arguments::WriteArguments;
 
@@ -79,6 +81,8 @@ pub(crate) enum Command {
     Repair(NodeArguments),
     /// Make, list and revoke the tokens by which clients are let in
     Token(TokenArguments),
+    /// Make certificates to try TLS with, and show what is in some
+    Certs(CertsArguments),
     /// Verify a data directory while no node uses it
     Check(CheckArguments),
     /// Print the script by which bash, zsh or fish completes this command
@@ -95,6 +99,7 @@ Examples:
   ladoga serve
   ladoga serve --listen 0.0.0.0:9000 --tokens tokens.toml --data /var/lib/ladoga --memory 4GiB
   ladoga serve --fsync everysec --threads 2
+  ladoga serve --tls-cert node.pem --tls-key node.key      (`ladoga certs create` makes both)
   ladoga serve --listen 0.0.0.0:8080 --insecure --cluster http://a:8080,http://b:8080,http://c:8080
   LADOGA_MEMORY=512MiB ladoga serve --config ladoga.toml
   ladoga serve --engine cassandra --cassandra-nodes db1:9042,db2:9042 --fsync everysec
@@ -154,6 +159,8 @@ pub(crate) struct ServeFlags {
     pub(crate) threads: Option<String>,
     #[command(flatten)]
     pub(crate) access: AccessFlags,
+    #[command(flatten)]
+    pub(crate) tls: TlsFlags,
     /// Where keys live: embedded (the data directory of this node) or cassandra (a cluster of Cassandra; this node has nothing
     /// on its disk) [default: embedded]
     #[arg(long, value_name = "ENGINE", help_heading = "Engine")]

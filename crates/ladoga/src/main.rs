@@ -2,10 +2,10 @@
 //!
 //! - `allocator`: the allocator, and when it returns memory to the system
 //! - `arguments`: the command line; `access_flags`: of who may use a node; `range_arguments`: of a range; `changes_arguments`: of changes; `batch_arguments`: of many operations or records;
-//!   `install_arguments`: of what is installed beside the binary; `token_arguments`: of tokens; `node_arguments`: the URL of a node;
+//!   `install_arguments`: of what is installed beside the binary; `token_arguments`: of tokens; `certs_arguments`: of certificates; `tls_flags`: of TLS; `node_arguments`: the URL of a node;
 //!   `write_arguments`: what writes may ask for; `cassandra_arguments`: of a node without a store of its own
 //! - `settings`: flags, environment and file, validated
-//! - `tokens`: who may use a node
+//! - `tokens`: who may use a node; `reload`: files that it reads anew
 //! - `commands`: what each command does
 //! - `client`: HTTP, as far as the client needs it
 //! - `logging`: what a node logs
@@ -15,6 +15,7 @@ mod allocator;
 mod arguments;
 mod batch_arguments;
 mod cassandra_arguments;
+mod certs_arguments;
 mod changes_arguments;
 mod client;
 mod commands;
@@ -22,7 +23,9 @@ mod install_arguments;
 mod logging;
 mod node_arguments;
 mod range_arguments;
+mod reload;
 mod settings;
+mod tls_flags;
 mod token_arguments;
 mod tokens;
 mod write_arguments;
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Command::Profile(arguments) => commands::profile(&arguments),
         Command::Lab(arguments) => return ladoga_lab::lab(&arguments),
         Command::Token(arguments) => commands::token(&arguments.command),
+        Command::Certs(arguments) => commands::certs(&arguments.command),
         Command::Check(arguments) => commands::check(&arguments),
         Command::Completions(arguments) => commands::completions(&arguments),
         Command::Man(arguments) => commands::man(&arguments),

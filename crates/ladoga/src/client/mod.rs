@@ -4,8 +4,10 @@
 mod base64;
 mod bearer;
 mod connection;
+mod dial;
 mod exchange;
 mod response;
+mod tls;
 mod url;
 
 pub(crate) use base64::from_base64;
@@ -13,7 +15,8 @@ pub(crate) use bearer::Bearer;
 pub(crate) use connection::Request;
 pub(crate) use exchange::exchange;
 pub(crate) use response::Response;
-pub(crate) use url::{Url, percent_encoded};
+pub(crate) use tls::ClientTls;
+pub(crate) use url::{Scheme, Url, percent_encoded};
 
 use std::io;
 

@@ -1,6 +1,7 @@
 //! What each command does.
 
 mod batch;
+mod certs;
 mod changes;
 mod check;
 mod cluster;
@@ -19,6 +20,7 @@ mod token;
 mod transfer;
 
 pub(crate) use batch::batch;
+pub(crate) use certs::certs;
 pub(crate) use changes::changes;
 pub(crate) use check::check;
 pub(crate) use cluster::{repair, status};
@@ -35,8 +37,10 @@ use std::io::{Write, stderr};
 use std::path::Path;
 use std::process::ExitCode;
 
+use ladoga_tls::client::{Identity, Trust, Unusable};
+
 use crate::arguments::NodeArguments;
-use crate::client::{Bearer, ClientError, Url};
+use crate::client::{Bearer, ClientError, ClientTls, Scheme, Url};
 use crate::settings::SettingError;
 
 /// Why a command failed.
@@ -101,7 +105,28 @@ fn node_url(node: &NodeArguments) -> Result<Url, Failure> {
     let text = &node.url;
     let wrong = || format!("--url is '{text}', expected the URL of a node, such as http://127.0.0.1:8080");
     let url = Url::parse(text).ok_or_else(|| Failure::Usage(wrong()))?;
-    Ok(Url { bearer: bearer(node.token_file.as_deref())?, ..url })
+    let tls = client_tls(node, &url)?;
+    Ok(Url { bearer: bearer(node.token_file.as_deref())?, tls, ..url })
+}
+
+fn client_tls(node: &NodeArguments, url: &Url) -> Result<Option<ClientTls>, Failure> {
+    if url.scheme == Scheme::Http {
+        return Ok(None);
+    }
+    let trust = match &node.cacert {
+        _ if node.insecure_skip_verify => Trust::Anybody,
+        Some(path) => Trust::File(path.clone()),
+        None => Trust::System,
+    };
+    let identity =
+        node.client_cert.as_ref().zip(node.client_key.as_ref()).map(|(cert, key)| Identity::read(cert, key));
+    let tls = identity.transpose().and_then(|identity| ClientTls::new(&url.host, &trust, identity.as_ref()));
+    tls.map(Some).map_err(|why| match why {
+        Unusable::NoAuthorities(_) => {
+            Failure::Usage(format!("{why}. Give --cacert FILE with the one of the node"))
+        }
+        why => Failure::Usage(why.to_string()),
+    })
 }
 
 /// The variable in which a client has its token. There is no flag for it: everybody on a machine can read those.

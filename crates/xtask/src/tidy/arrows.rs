@@ -12,10 +12,11 @@ struct CrateRule {
 }
 
 /// From the bottom of the architecture upwards: a crate names only crates above it.
-const CRATES: [CrateRule; 22] = [
+const CRATES: [CrateRule; 23] = [
     CrateRule { folder: "model", package: "ladoga-model", may_use: &[] },
     CrateRule { folder: "access", package: "ladoga-access", may_use: &["model"] },
     CrateRule { folder: "env", package: "ladoga-env", may_use: &["model"] },
+    CrateRule { folder: "tls", package: "ladoga-tls", may_use: &["env"] },
     CrateRule { folder: "storage", package: "ladoga-storage", may_use: &["env", "model"] },
     // Development only: tests of pure machines use it, and the simulation.
     CrateRule { folder: "history", package: "ladoga-history", may_use: &[] },
@@ -33,7 +34,7 @@ const CRATES: [CrateRule; 22] = [
     CrateRule {
         folder: "replica",
         package: "ladoga-replica",
-        may_use: &["model", "access", "env", "cluster", "service", "runtime", "local", "http1"],
+        may_use: &["model", "access", "env", "tls", "cluster", "service", "runtime", "local", "http1"],
     },
     CrateRule { folder: "cassandra", package: "ladoga-cassandra", may_use: &["model", "service"] },
     CrateRule { folder: "profiler", package: "ladoga-profiler", may_use: &[] },
@@ -41,7 +42,9 @@ const CRATES: [CrateRule; 22] = [
     CrateRule {
         folder: "front",
         package: "ladoga-front",
-        may_use: &["model", "access", "env", "service", "runtime", "server", "http1", "resp", "profiler"],
+        may_use: &[
+            "model", "access", "env", "tls", "service", "runtime", "server", "http1", "resp", "profiler",
+        ],
     },
     // Assembly only. Its tests look at what peers say to each other.
     CrateRule {
@@ -51,6 +54,7 @@ const CRATES: [CrateRule; 22] = [
             "model",
             "access",
             "env",
+            "tls",
             "storage",
             "cluster",
             "service",
@@ -63,13 +67,13 @@ const CRATES: [CrateRule; 22] = [
             "http1",
         ],
     },
-    CrateRule { folder: "lab", package: "ladoga-lab", may_use: &["http1", "profiler"] },
+    CrateRule { folder: "lab", package: "ladoga-lab", may_use: &["http1", "profiler", "tls"] },
     // `ladoga check` verifies a data directory without a node; a binary chooses its allocator, which allocation profiles
     // look into, and `ladoga profile` knows their formats.
     CrateRule {
         folder: "ladoga",
         package: "ladoga",
-        may_use: &["node", "lab", "http1", "profiler", "storage", "env", "access", "model"],
+        may_use: &["node", "lab", "http1", "profiler", "storage", "tls", "env", "access", "model"],
     },
     CrateRule {
         folder: "sim",

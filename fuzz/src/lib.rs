@@ -4,6 +4,7 @@
 
 mod answer;
 mod batch;
+mod certificates;
 mod feed_token;
 mod http1;
 mod resp;
@@ -12,6 +13,7 @@ mod tokens;
 
 pub use answer::{answer, answer_seeds};
 pub use batch::batch_seeds;
+pub use certificates::{certificate_seeds, certificates};
 pub use feed_token::feed_token_seeds;
 pub use http1::{http1, http1_seeds};
 pub use ladoga_front::fuzzing::batch;

@@ -3,7 +3,7 @@
 use ladoga_env::Rng;
 use ladoga_env::sim::SimRng;
 use ladoga_fuzz::{
-    answer, answer_seeds, batch, batch_seeds, block, credential_seeds, credentials, feed_token,
+    answer, answer_seeds, batch, batch_seeds, block, certificate_seeds, certificates, credential_seeds, credentials, feed_token,
     feed_token_seeds, http1, http1_seeds, manifest, peer, peer_seeds, resp, resp_seeds, seeds, table_footer,
     token_seeds, tokens, wal,
 };
@@ -93,6 +93,7 @@ fn no_target_panics() {
     smoke("resp", resp, &resp_seeds());
     smoke("batch", batch, &batch_seeds());
     smoke("tokens", tokens, &token_seeds());
+    smoke("certificates", certificates, &certificate_seeds());
     smoke("credentials", credentials, &credential_seeds());
     smoke("feed_token", feed_token, &feed_token_seeds());
     smoke("block", block, &[seeds.blocks, seeds.tables.clone()].concat());

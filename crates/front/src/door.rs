@@ -23,6 +23,8 @@ pub struct Door<K> {
     pub streams: Gate,
     /// Values that are, by number.
     pub uploads: Gate,
+    /// TLS handshakes under way, by number.
+    pub handshakes: Gate,
     /// The figures of all event loops.
     pub metrics: Arc<Metrics>,
     /// The cluster that the node is of, if it is of one.
@@ -90,6 +92,12 @@ pub trait ClusterDoor {
 
     /// Whether a node that shows this in `Authorization` has the secret of the cluster; `None` if it has none.
     fn admits(&self, authorization: Option<&[u8]>) -> Option<bool>;
+
+    /// Whether its nodes prove by certificates who they are.
+    fn is_secure(&self) -> bool;
+
+    /// The hosts of its nodes.
+    fn hosts(&self) -> Vec<&str>;
 
     /// The protocol that nodes speak with each other.
     fn protocol(&self) -> &'static str;

@@ -26,7 +26,7 @@ mod serve;
 mod slow;
 
 pub use auth::{Access, Audit, Guard, Hosts};
-pub use connection::{Core, Link};
+pub use connection::{Core, Link, handshakes};
 pub use door::{ClusterDoor, Door, Opening};
 pub use entrances::{Client, Entrances};
 pub use resp::{Cursors, RespDoor};

@@ -9,6 +9,7 @@ use ladoga_http1::server::{BadRequest, Overdue, ReplyHead, ReplyLength, Request}
 use ladoga_runtime::Taken;
 use ladoga_server::Connection;
 use ladoga_service::KeyValue;
+use ladoga_tls::Failure;
 
 use crate::connection::{
     Core, Following, Link, NoRequest, StreamError, Streamed, hear_out, write_all, write_changes,
@@ -48,9 +49,18 @@ pub(crate) fn refusal(core: &Core, bound: &str) -> Vec<u8> {
 /// Serves a connection until it ends.
 pub(crate) async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) {
     let core = &door.core;
-    let parting = match link.ending.unless_ended(converse(&door, &link)).await {
-        Ok(parting) => parting,
-        Err(overdue) => when_overdue(overdue, core, &link),
+    // Boxed, so that connections without TLS are no larger for it.
+    let handshake = door.access.tls.as_ref().map(|tls| Box::pin(link.shake_hands(tls, &door.handshakes)));
+    let failed = match handshake {
+        Some(handshake) => handshake.await.err(),
+        None => None,
+    };
+    let parting = match failed {
+        Some(failure) => after_no_handshake(failure),
+        None => match link.ending.unless_ended(converse(&door, &link)).await {
+            Ok(parting) => parting,
+            Err(overdue) => when_overdue(overdue, core, &link),
+        },
     };
     match parting {
         CloseReason::Drop => {}
@@ -80,6 +90,17 @@ async fn converse<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>) -> CloseReas
         if served % TURN_REQUESTS_MAX == 0 {
             yield_once().await;
         }
+    }
+}
+
+/// A client that speaks without TLS is told so; with any other, there are no words in common.
+fn after_no_handshake(failure: Failure) -> CloseReason {
+    match failure {
+        Failure::NotTls => CloseReason::Say(
+            Refusal::bad_request("this port speaks TLS, and this is plain text; expected https://")
+                .and_close(),
+        ),
+        _ => CloseReason::Drop,
     }
 }
 

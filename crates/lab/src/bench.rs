@@ -24,8 +24,8 @@ use crate::report::{self, HdrLog, Header, Live};
 use crate::script::{Host, Script};
 use crate::stats::{self, Second};
 use crate::stop::Interruption;
-use crate::tls::Trust;
 use crate::{files, fill, page};
+use ladoga_tls::client::Trust;
 
 const FAILED: u8 = 1;
 const NOT_ASKED: &str = "ladoga bench asks the server for nothing else; ladoga lab run does";

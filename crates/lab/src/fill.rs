@@ -12,9 +12,9 @@ use crate::clock::Clock;
 use crate::error::{LabError, Outcome};
 use crate::http::ResponseParser;
 use crate::load::{address_of, connect};
-use crate::tls::TlsClient;
 use crate::units::{format_metric, format_time_us};
 use crate::workload::Renderer;
+use ladoga_tls::client::TlsClient;
 
 const CONNECTIONS: u64 = 4;
 /// Requests that are on their way at once on a connection.

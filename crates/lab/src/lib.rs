@@ -9,7 +9,6 @@
 //! - `schedule`: when each request of an open loop is due
 //! - `http`: the ends of requests, and the parts of answers
 //! - `script`: wrk's Lua interface
-//! - `tls`: connections over TLS
 //! - `workload`: built-in workloads
 //! - `stats`: results of a run
 //! - `slo`, `knee`: bounds, and the highest rate that holds them
@@ -42,7 +41,6 @@ mod script;
 mod slo;
 mod stats;
 mod stop;
-mod tls;
 mod units;
 mod workload;
 

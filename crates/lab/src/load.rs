@@ -11,8 +11,8 @@ use crate::engine::{Crew, Ending, Fixed, Maker, Plan, Source, Station, Watcher};
 use crate::error::{LabError, Outcome};
 use crate::schedule::connections_of;
 use crate::stats;
-use crate::tls::{Stream, TlsClient, open_stream};
 use crate::workload::{Renderer, Workload, WorkloadRequests};
+use ladoga_tls::client::{Stream, TlsClient, open_stream};
 
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 

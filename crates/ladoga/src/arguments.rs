@@ -6,6 +6,7 @@ use ladoga_model::Ttl;
 
 use crate::backup_arguments::{BackupArguments, RestoreArguments};
 use crate::batch_arguments::{BatchArguments, ExportArguments, ImportArguments};
+use crate::certs_arguments::CertsArguments;
 use crate::changes_arguments::ChangesArguments;
 use crate::copy_arguments::CopyArguments;
 use crate::install_arguments::{CompletionsArguments, ManArguments};
@@ -82,6 +83,8 @@ pub(crate) enum Command {
     Repair(NodeArguments),
     /// Make, list and revoke the tokens by which clients are let in
     Token(TokenArguments),
+    /// Make certificates to try TLS with, and show what is in some
+    Certs(CertsArguments),
     /// Verify a data directory while no node uses it
     Check(CheckArguments),
     /// Back up a running node or cluster; list, verify and prune backups

@@ -3,6 +3,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::tls_flags::ClientTlsFlags;
+
 const COPY_HELP: &str = "\
 Each URL is that of a node on its own, of any node of a cluster, or of a door to Cassandra. Values replace those that the target has under
 the same keys; other keys of the target stay as they are.
@@ -17,6 +19,8 @@ the same.
 
 A side that is overloaded, restarts or cannot be reached is asked again, for as long as --patience says. With --resume FILE, the command
 notes in FILE how far it is, once a second; after a break, the same command goes on from there. FILE is removed at the end.
+
+With https://, --cacert, --cert and --key count for both sides.
 
 Tokens are read from --from-token-file and --to-token-file, or LADOGA_FROM_TOKEN and LADOGA_TO_TOKEN, or LADOGA_TOKEN for both.
 
@@ -44,6 +48,8 @@ pub(crate) struct CopyArguments {
     /// File with the token to show to the target [default: `LADOGA_TO_TOKEN` or `LADOGA_TOKEN`, if set]
     #[arg(long, value_name = "FILE")]
     pub(crate) to_token_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tls: ClientTlsFlags,
     /// Only keys that begin with this
     #[arg(long, value_name = "PREFIX")]
     pub(crate) prefix: Option<OsString>,

@@ -2,10 +2,10 @@
 //!
 //! - `allocator`: the allocator, and when it returns memory to the system
 //! - `arguments`: the command line; `serve_flags`: of a node that runs; `status_arguments`: of how one does; `access_flags`: of who may use a node; `range_arguments`: of a range; `changes_arguments`: of changes; `batch_arguments`: of many operations or records; `copy_arguments`: of two nodes;
-//!   `install_arguments`: of what is installed beside the binary; `token_arguments`: of tokens; `node_arguments`: the URL of a node;
+//!   `install_arguments`: of what is installed beside the binary; `token_arguments`: of tokens; `certs_arguments`: of certificates; `tls_flags`: of TLS; `node_arguments`: the URL of a node;
 //!   `write_arguments`: what writes may ask for; `backup_arguments`: of backups; `cassandra_arguments`: of a node without a store of its own
 //! - `settings`: flags, environment and file, validated
-//! - `tokens`: who may use a node
+//! - `tokens`: who may use a node; `reload`: files that it reads anew
 //! - `commands`: what each command does
 //! - `client`: HTTP, as far as the client needs it
 //! - `logging`: what a node logs
@@ -16,6 +16,7 @@ mod arguments;
 mod backup_arguments;
 mod batch_arguments;
 mod cassandra_arguments;
+mod certs_arguments;
 mod changes_arguments;
 mod client;
 mod commands;
@@ -24,9 +25,11 @@ mod install_arguments;
 mod logging;
 mod node_arguments;
 mod range_arguments;
+mod reload;
 mod serve_flags;
 mod settings;
 mod status_arguments;
+mod tls_flags;
 mod token_arguments;
 mod tokens;
 mod write_arguments;
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Command::Profile(arguments) => commands::profile(&arguments),
         Command::Lab(arguments) => return ladoga_lab::lab(&arguments),
         Command::Token(arguments) => commands::token(&arguments.command),
+        Command::Certs(arguments) => commands::certs(&arguments.command),
         Command::Check(arguments) => commands::check(&arguments),
         Command::Backup(arguments) => commands::backup(&arguments.command),
         Command::Restore(arguments) => commands::restore(&arguments),

@@ -2,6 +2,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::tls_flags::ClientTlsFlags;
+
 /// Where a node is, and as whom it is asked.
 #[derive(Debug, Args)]
 pub(crate) struct NodeArguments {
@@ -11,4 +13,6 @@ pub(crate) struct NodeArguments {
     /// File with the token to show to the node [default: the token in `LADOGA_TOKEN`, if that is set]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tls: ClientTlsFlags,
 }

@@ -4,6 +4,7 @@ use clap::Args;
 
 use crate::access_flags::AccessFlags;
 use crate::cassandra_arguments::CassandraFlags;
+use crate::tls_flags::TlsFlags;
 
 const SERVE_EXAMPLES: &str = "\
 Every setting can also be an environment variable (LADOGA_LISTEN, LADOGA_RESP, ...) or a key of a TOML file
@@ -13,6 +14,7 @@ Examples:
   ladoga serve
   ladoga serve --listen 0.0.0.0:9000 --tokens tokens.toml --data /var/lib/ladoga --memory 4GiB
   ladoga serve --fsync everysec --threads 2
+  ladoga serve --tls-cert node.pem --tls-key node.key      (`ladoga certs create` makes both)
   ladoga serve --listen 0.0.0.0:8080 --insecure --cluster http://a:8080,http://b:8080,http://c:8080
   LADOGA_MEMORY=512MiB ladoga serve --config ladoga.toml
   ladoga serve --engine cassandra --cassandra-nodes db1:9042,db2:9042 --fsync everysec
@@ -75,6 +77,8 @@ pub(crate) struct ServeFlags {
     pub(crate) slow_request: Option<String>,
     #[command(flatten)]
     pub(crate) access: AccessFlags,
+    #[command(flatten)]
+    pub(crate) tls: TlsFlags,
     /// Where keys live: embedded (the data directory of this node) or cassandra (a cluster of Cassandra; this node has nothing
     /// on its disk) [default: embedded]
     #[arg(long, value_name = "ENGINE", help_heading = "Engine")]

@@ -2,7 +2,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ladoga_env::Clock;
-use ladoga_front::{Access, ClusterDoor, Core, Cursors, Door, Entrances, Opening, RespDoor};
+use ladoga_front::{Access, ClusterDoor, Core, Cursors, Door, Entrances, Opening, RespDoor, handshakes};
 use ladoga_runtime::{Gate, LoopContext, Metrics};
 use ladoga_server::Limits;
 use ladoga_service::KeyValue;
@@ -19,6 +19,7 @@ pub(crate) struct Loops {
     event_loops: usize,
     clock: Arc<dyn Clock>,
     pub(crate) metrics: Arc<Metrics>,
+    handshakes: Gate,
     /// Answers that are too large for memory, by number.
     pub(crate) streams: Gate,
     /// Values that are, by number.
@@ -49,6 +50,7 @@ impl Loops {
                 UPLOAD_WINDOW_MS,
                 "the limit of large values being written is reached",
             ),
+            handshakes: handshakes(Arc::clone(&clock)),
             cursors: Arc::default(),
             resp_flush,
             access,
@@ -81,6 +83,7 @@ impl Loops {
             opening,
             nodes,
             is_alone,
+            handshakes: self.handshakes.clone(),
             streams: self.streams.clone(),
             uploads: self.uploads.clone(),
             metrics: Arc::clone(&self.metrics),

@@ -75,7 +75,9 @@ impl<S: Store> Node<S> {
             None => Membership::Alone(Arc::new(LoneVersions::new(VersionClock::new(Arc::clone(&clock))))),
             Some(of) => {
                 let cluster = Cluster::new(&of, peer_limits, Arc::clone(&clock), net);
-                Membership::Cluster(Arc::new(cluster.with_secret(peer_secret)))
+                // Without an authority of nodes, they have no certificates to show.
+                let tls = access.tls.clone().filter(|tls| tls.paths().peer_authority.is_some());
+                Membership::Cluster(Arc::new(cluster.with_secret(peer_secret).with_tls(tls)))
             }
         };
         let loops = Loops::new(limits.clone(), event_loops, (resp_flush, access), Arc::clone(&clock));
@@ -243,6 +245,14 @@ impl<S: Store> ClusterDoor for OwnCluster<S> {
         self.cluster.admits(authorization)
     }
 
+    fn is_secure(&self) -> bool {
+        self.cluster.is_secure()
+    }
+
+    fn hosts(&self) -> Vec<&str> {
+        self.cluster.hosts()
+    }
+
     fn protocol(&self) -> &'static str {
         UPGRADE
     }
@@ -283,6 +293,10 @@ impl PeerSocket for PeerConnection {
         bytes: &[u8],
     ) -> std::task::Poll<io::Result<usize>> {
         self.0.poll_write(context, bytes)
+    }
+
+    fn is_certified_for(&self, host: &str) -> bool {
+        self.0.is_certified_for(host)
     }
 
     fn address(&self) -> ladoga_runtime::Address {

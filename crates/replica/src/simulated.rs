@@ -206,6 +206,10 @@ impl PeerSocket for Accepted {
         Pin::new(&mut **self.stream.borrow_mut()).poll_write(context, bytes)
     }
 
+    fn is_certified_for(&self, _host: &str) -> bool {
+        false
+    }
+
     fn address(&self) -> Address {
         Address::of_client(self.stream.borrow().peer_address().ok().map(|address| address.ip()))
     }

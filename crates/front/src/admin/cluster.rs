@@ -2,6 +2,7 @@ use ladoga_http1::server::{BodyLength, Request};
 use ladoga_service::KeyValue;
 
 use crate::auth::Unauthorized;
+use crate::connection::Link;
 use crate::door::Door;
 use crate::http::{Answer, Refusal};
 
@@ -12,11 +13,21 @@ pub(crate) fn cluster<K: KeyValue>(door: &Door<K>) -> Result<Answer, Refusal> {
 }
 
 /// `GET` by another node, which may go on in the protocol of peers if this is not refused.
-pub(crate) fn admit_peer<K: KeyValue>(door: &Door<K>, request: &Request) -> Result<(), Refusal> {
+pub(crate) fn admit_peer<K: KeyValue>(door: &Door<K>, link: &Link, request: &Request) -> Result<(), Refusal> {
     let cluster = door.cluster.as_ref().ok_or_else(alone)?;
+    let mut has_proof = door.access.guard.is_none();
+    if let Some(tls) = door.access.tls.as_ref().filter(|_| cluster.is_secure()) {
+        let checked = link.check_peer(tls, &cluster.hosts());
+        checked.map_err(|why| {
+            tls.figures.peer_refused();
+            tracing::warn!(address = %link.address(), "refused a peer: {why}");
+            Refusal::forbidden(why)
+        })?;
+        has_proof = true;
+    }
     let is_admitted = cluster.admits(request.authorization());
     // A node with tokens lets no stranger do by another door what needs a token here.
-    if !is_admitted.unwrap_or(door.access.guard.is_none()) {
+    if !is_admitted.unwrap_or(has_proof) {
         return Err(Refusal::unauthorized(Unauthorized::Peer));
     }
     if !request.fields("upgrade").any(|value| value == cluster.protocol().as_bytes()) {

@@ -34,8 +34,12 @@ pub(crate) fn ready<K: KeyValue>(door: &Door<K>, uri: &Uri, is_trusted: bool) ->
 
 /// What an operator should look at, although the node serves: one line each.
 fn remarks<K>(door: &Door<K>) -> String {
-    let problem = door.access.guard.as_ref().and_then(|guard| guard.problem());
-    problem.map_or_else(String::new, |problem| {
+    let tokens = door.access.guard.as_ref().and_then(|guard| guard.problem()).map(|problem| {
         format!("the file of tokens cannot be used, and the tokens before it count: {problem}\n")
-    })
+    });
+    let tls =
+        door.access.tls.as_ref().and_then(|tls| tls.problem()).map(|problem| {
+            format!("the files of TLS cannot be used, and those before them count: {problem}\n")
+        });
+    tokens.into_iter().chain(tls).collect()
 }

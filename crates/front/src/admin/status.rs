@@ -2,6 +2,7 @@ use ladoga_http1::server::Request;
 use ladoga_service::KeyValue;
 
 use super::{Exposition, loop_metrics};
+use crate::auth::tls_metrics;
 use crate::door::Door;
 use crate::http::{Answer, Refusal};
 
@@ -25,6 +26,7 @@ pub(crate) fn metrics<K: KeyValue>(door: &Door<K>, request: &Request) -> Result<
     metrics.extend(door.opening.get().into_iter().flat_map(|service| service.metrics()));
     metrics.extend(door.access.guard.iter().flat_map(|guard| guard.metrics()));
     metrics.extend(door.access.audit.iter().flat_map(|audit| audit.metrics()));
+    metrics.extend(door.access.tls.iter().flat_map(|tls| tls_metrics(tls)));
     metrics.extend(door.cluster.iter().flat_map(|cluster| cluster.metrics()));
     let exposition = Exposition::preferred(request.fields("accept"));
     let text = exposition.write(metrics).map_err(Refusal::internal)?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use super::audit::Audit;
 use super::guard::Guard;
 use super::hosts::Hosts;
+use ladoga_tls::NodeTls;
 
 /// Who may do what on a node, and what is written down about it.
 #[derive(Default)]
@@ -12,6 +13,8 @@ pub struct Access {
     pub guard: Option<Arc<Guard>>,
     /// Without tokens, under which names it may be asked.
     pub hosts: Hosts,
+    /// Its TLS. Without it, everything is sent as it is.
+    pub tls: Option<Arc<NodeTls>>,
     /// Its audit log.
     pub audit: Option<Arc<Audit>>,
 }
@@ -25,6 +28,9 @@ impl Access {
 
 impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Access").field("has_tokens", &self.guard.is_some()).finish_non_exhaustive()
+        f.debug_struct("Access")
+            .field("has_tokens", &self.guard.is_some())
+            .field("has_tls", &self.tls.is_some())
+            .finish_non_exhaustive()
     }
 }

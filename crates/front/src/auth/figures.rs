@@ -1,4 +1,5 @@
 use ladoga_service::{Metric, MetricKind};
+use ladoga_tls::NodeTls;
 
 use super::audit::Audit;
 use super::guard::Guard;
@@ -46,6 +47,46 @@ impl Guard {
             ),
         ]
     }
+}
+
+/// What TLS counts.
+pub(crate) fn tls_metrics(tls: &NodeTls) -> Vec<Metric> {
+    let figures = &tls.figures;
+    let failures = figures.failures().map(|(reason, count)| (reason.to_owned(), count as f64));
+    let expiries = tls.expiries().into_iter().map(|(file, end_s)| (file.to_owned(), end_s as f64));
+    let (reloads, failed) = figures.reloads();
+    vec![
+        Metric::counter(
+            "ladoga_tls_handshakes_total",
+            "TLS handshakes that were completed.",
+            figures.handshakes(),
+        ),
+        Metric::by_label(
+            MetricKind::Counter,
+            "ladoga_tls_handshakes_failed_total",
+            "TLS handshakes that came to nothing, by reason.",
+            "reason",
+            failures,
+        ),
+        Metric::by_label(
+            MetricKind::Gauge,
+            "ladoga_tls_certificate_expiry_seconds",
+            "When the first certificate of each file expires, in seconds since 1970.",
+            "file",
+            expiries,
+        ),
+        Metric::counter(
+            "ladoga_tls_peers_refused_total",
+            "Connections that asked for the protocol of nodes without the certificate of one.",
+            figures.peers_refused(),
+        ),
+        Metric::counter("ladoga_tls_reloads_total", "How often the files of TLS were read anew.", reloads),
+        Metric::counter(
+            "ladoga_tls_reloads_failed_total",
+            "How often the files of TLS could not be used, so that those before went on to count.",
+            failed,
+        ),
+    ]
 }
 
 impl Audit {

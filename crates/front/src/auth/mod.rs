@@ -25,5 +25,6 @@ pub use hosts::Hosts;
 
 pub(crate) use audit_line::AuditLine;
 pub(crate) use caller::{Caller, Login};
+pub(crate) use figures::tls_metrics;
 pub(crate) use live_token::Throttled;
 pub(crate) use need::{Need, Unauthorized};

@@ -2,18 +2,21 @@ use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Bytes, BytesMut};
 use ladoga_http1::server::{BadBody, BadRequest, Connection, HeadLimits, Overdue, Piece, Request};
-use ladoga_runtime::Address;
+use ladoga_runtime::{Address, Gate};
+use ladoga_tls::{Chain, Failure, NodeTls, NotAPeer};
 use tokio::net::TcpStream;
 
 use super::core::Core;
 use super::ending::Ending;
 use super::guest::Guest;
+use super::handshake::shake_hands;
 use super::socket::Socket;
 use crate::auth::{Caller, Guard, Unauthorized};
 use crate::http::{HEADERS_BYTES_MAX, REQUEST_LINE_BYTES_MAX};
@@ -69,6 +72,32 @@ impl Link {
             charges_pieces: Cell::new(false),
             ending: Ending::none(),
         }
+    }
+
+    /// Makes the handshake. The node may be told to stop meanwhile.
+    pub(crate) async fn shake_hands(&self, tls: &NodeTls, room: &Gate) -> Result<(), Failure> {
+        let handshake =
+            shake_hands((&self.socket, self.address()), &self.core, (tls, room), NodeTls::accept_http);
+        let mut handshake = pin!(handshake);
+        let made = poll_fn(|context| match handshake.as_mut().poll(context) {
+            Poll::Pending if self.core.is_draining() && !self.is_late => Poll::Ready(Err(Failure::Closed)),
+            made => made,
+        });
+        self.ending.unless_ended(made).await.unwrap_or(Err(Failure::Timeout))
+    }
+
+    /// Whether whoever has made it is one of these nodes, by the certificate that was shown.
+    pub(crate) fn check_peer(&self, tls: &NodeTls, hosts: &[&str]) -> Result<(), NotAPeer> {
+        match self.socket.secure() {
+            Some(secure) => secure.with_certificates(|shown| tls.check_peer(shown, hosts)),
+            None => tls.check_peer(None, hosts),
+        }
+    }
+
+    /// Whether the certificate that was shown is for this host.
+    pub fn is_certified_for(&self, host: &str) -> bool {
+        let is_for = |shown: Option<Chain<'_>>| shown.is_some_and(|chain| ladoga_tls::is_for(chain, host));
+        self.socket.secure().is_some_and(|secure| secure.with_certificates(is_for))
     }
 
     /// Its buffers and its HTTP state. Borrowed for a moment only.
@@ -164,11 +193,7 @@ impl Link {
 
     /// Ready once the client has closed its side, while a request is being served. The bytes of a next request hide it.
     pub(crate) fn poll_left(&self, context: &mut Context<'_>) -> Poll<()> {
-        let mut byte = [0];
-        match self.socket.poll_peek(context, &mut byte) {
-            Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(()),
-            Poll::Ready(Ok(_)) | Poll::Pending => Poll::Pending,
-        }
+        self.socket.poll_end(context)
     }
 
     /// Whether the client has closed its side, and nothing was sent to it since `sent_ms` for as long as a client may take to

@@ -4,20 +4,24 @@
 //! - `ending`: how it ends before or behind its last answer
 //! - `guest`: who asks
 //! - `link`: its bytes and its state, as all who deal with it share them
-//! - `socket`: its system calls
+//! - `socket`: its system calls, with TLS or without; `secure`: the session of TLS; `handshake`: how that begins
 //! - `stream`: answers that are too large for memory; `follow`: those that have no end
 
 mod core;
 mod ending;
 mod follow;
 mod guest;
+mod handshake;
 mod link;
+mod secure;
 mod socket;
 mod stream;
 
 pub use core::Core;
 pub(crate) use ending::{Ending, hear_out, yield_once};
 pub(crate) use follow::{Following, Next, stream_permit, wait_for_more, write_changes};
+pub use handshake::handshakes;
+pub(crate) use handshake::shake_hands;
 pub use link::Link;
 pub(crate) use link::NoRequest;
 pub(crate) use socket::Socket;

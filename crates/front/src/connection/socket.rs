@@ -1,52 +1,179 @@
-use std::io::{self, IoSlice};
+use std::cell::OnceCell;
+use std::future::poll_fn;
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use ladoga_runtime::KEEP_ALIVE;
+use ladoga_tls::Session;
 use rustix::buffer::spare_capacity;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-/// A connection's socket.
-///
-/// It is read and written by system calls of our own instead of tokio's, which go through the C library: there they are
-/// points of cancellation, for which it pays with each call, and it needs the frame pointer, so that a profile cannot
-/// tell who called. Two thirds of what a request costs are these two calls.
-pub(crate) struct Socket(TcpStream);
+use super::secure::Secure;
+
+/// A connection's socket, with TLS or without. What has none pays one comparison for that.
+pub(crate) struct Socket {
+    tcp: Tcp,
+    /// Once the other side is about to make the handshake.
+    secure: OnceCell<Secure>,
+}
 
 impl Socket {
     pub(crate) fn new(stream: TcpStream) -> Socket {
-        Socket(stream)
+        Socket { tcp: Tcp::new(stream), secure: OnceCell::new() }
+    }
+
+    /// Makes the handshake. From now on, all bytes are of this session.
+    pub(super) async fn secure_by(&self, session: Session) -> io::Result<()> {
+        let secure = self.secure.get_or_init(|| Secure::new(session));
+        poll_fn(|context| polled(secure.session().shake_hands(&mut self.io(context)))).await
+    }
+
+    fn io<'w, 'c>(&'w self, context: &'w mut Context<'c>) -> NonBlocking<'w, 'c> {
+        NonBlocking { tcp: &self.tcp, context }
+    }
+
+    /// The session, if there is one.
+    pub(crate) fn secure(&self) -> Option<&Secure> {
+        self.secure.get()
+    }
+
+    /// The socket below.
+    pub(super) const fn tcp(&self) -> &Tcp {
+        &self.tcp
     }
 
     /// Has the system look whether a peer at the other end is still there.
     pub(crate) fn keep_alive(&self) -> io::Result<()> {
-        ladoga_env::real::keep_alive(&self.0, &KEEP_ALIVE)
+        self.tcp.keep_alive()
     }
 
     /// Answers how many bytes were read, none at the end.
     pub(crate) fn poll_read(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        match self.secure.get() {
+            None => self.tcp.poll_read(context, buffer),
+            Some(secure) => polled(secure.session().read(&mut self.io(context), buffer)),
+        }
+    }
+
+    /// As [`Socket::poll_read`], into memory of its own, of up to `bytes_max`.
+    pub(crate) fn poll_read_new(
+        &self,
+        context: &mut Context<'_>,
+        bytes_max: usize,
+    ) -> Poll<io::Result<Vec<u8>>> {
+        match self.secure.get() {
+            None => self.tcp.poll_read_new(context, bytes_max),
+            Some(secure) => polled(secure.read_new(&mut self.io(context), bytes_max)),
+        }
+    }
+
+    /// Ready once the other side has said everything. What it says beforehand, and is not read, hides it.
+    pub(crate) fn poll_end(&self, context: &mut Context<'_>) -> Poll<()> {
+        if let Some(secure) = self.secure.get() {
+            return match secure.session().has_ended(&mut self.io(context)) {
+                Ok(false) => Poll::Pending,
+                Ok(true) | Err(_) => Poll::Ready(()),
+            };
+        }
+        let mut byte = [0];
+        match self.tcp.poll_peek(context, &mut byte) {
+            Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(()),
+            Poll::Ready(Ok(_)) | Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// Answers how many bytes were written. If it has to wait, it is asked again with the same bytes, or with more behind them.
+    pub(crate) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.secure.get() {
+            None => self.tcp.poll_write(context, bytes),
+            Some(secure) => polled(secure.session().write(&mut self.io(context), bytes, &[])),
+        }
+    }
+
+    /// Answers how many bytes of both were written, of the first ones first.
+    pub(crate) fn poll_write_both(
+        &self,
+        context: &mut Context<'_>,
+        first: &[u8],
+        second: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if let Some(secure) = self.secure.get() {
+            return polled(secure.session().write(&mut self.io(context), first, second));
+        }
+        if first.is_empty() {
+            return self.tcp.poll_write(context, second);
+        }
+        if second.is_empty() {
+            return self.tcp.poll_write(context, first);
+        }
+        self.tcp.poll_write_all(context, &[IoSlice::new(first), IoSlice::new(second)])
+    }
+
+    /// Says that nothing more is written.
+    pub(crate) fn shut_down(&self) -> io::Result<()> {
+        if let Some(secure) = self.secure.get() {
+            secure.session().close(&mut self.io(&mut Context::from_waker(Waker::noop())));
+        }
+        self.tcp.shut_down()
+    }
+
+    /// Makes dropping it tell the other side that something is missing.
+    pub(crate) fn abort_on_drop(&self) {
+        self.tcp.abort_on_drop();
+    }
+
+    /// Where the two sides are, the other one first, as text; empty where they are gone.
+    pub(crate) fn ends(&self) -> (String, String) {
+        self.tcp.ends()
+    }
+
+    /// Where the other side is; `None` where it is gone.
+    pub(crate) fn peer_ip(&self) -> Option<IpAddr> {
+        self.tcp.peer_ip()
+    }
+}
+
+/// A connection's socket, without TLS.
+///
+/// It is read and written by system calls of our own instead of tokio's, which go through the C library: there they are
+/// points of cancellation, for which it pays with each call, and it needs the frame pointer, so that a profile cannot
+/// tell who called. Two thirds of what a request costs are these two calls.
+pub(super) struct Tcp(TcpStream);
+
+impl Tcp {
+    pub(super) fn new(stream: TcpStream) -> Tcp {
+        Tcp(stream)
+    }
+
+    /// Has the system look whether a peer at the other end is still there.
+    pub(super) fn keep_alive(&self) -> io::Result<()> {
+        ladoga_env::real::keep_alive(&self.0, &KEEP_ALIVE)
+    }
+
+    /// Answers how many bytes were read, none at the end.
+    pub(super) fn poll_read(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.0.poll_read_ready(context))?;
             let count =
                 match self.0.try_io(Interest::READABLE, || receive(&self.0, buffer, RecvFlags::empty())) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
                     done => done?,
                 };
             if 0 < count && count < buffer.len() {
                 // The socket is empty now: that is noted, so that the next read waits instead of asking in vain.
-                let empty =
-                    self.0.try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
+                let empty = self.0.try_io(Interest::READABLE, || Err::<(), _>(ErrorKind::WouldBlock.into()));
                 debug_assert!(empty.is_err(), "nothing was read");
             }
             return Poll::Ready(Ok(count));
         }
     }
 
-    /// As [`Socket::poll_read`], into memory of its own, of up to `bytes_max`.
-    pub(crate) fn poll_read_new(
+    /// As [`Tcp::poll_read`], into memory of its own, of up to `bytes_max`.
+    pub(super) fn poll_read_new(
         &self,
         context: &mut Context<'_>,
         bytes_max: usize,
@@ -59,84 +186,76 @@ impl Socket {
                 Ok(rustix::net::recv(&self.0, spare_capacity(&mut bytes), RecvFlags::empty())?)
             });
             match read {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 done => return Poll::Ready(done.map(|_| bytes)),
             }
         }
     }
 
-    /// As [`Socket::poll_read`]; what was read stays to be read.
-    pub(crate) fn poll_peek(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+    /// As [`Tcp::poll_read`]; what was read stays to be read.
+    pub(super) fn poll_peek(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.0.poll_read_ready(context))?;
             match self.0.try_io(Interest::READABLE, || receive(&self.0, buffer, RecvFlags::PEEK)) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 done => return Poll::Ready(done),
             }
         }
     }
 
     /// Answers how many bytes were written.
-    pub(crate) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    pub(super) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.0.poll_write_ready(context))?;
             let written = self.0.try_io(Interest::WRITABLE, || {
                 rustix::net::send(&self.0, bytes, SendFlags::NOSIGNAL).map_err(io::Error::from)
             });
             match written {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 done => return Poll::Ready(done),
             }
         }
     }
 
-    /// Answers how many bytes of both were written, of the first ones first.
-    pub(crate) fn poll_write_both(
+    /// Answers how many bytes of all of these were written, of the first ones first.
+    pub(super) fn poll_write_all(
         &self,
         context: &mut Context<'_>,
-        first: &[u8],
-        second: &[u8],
+        slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if first.is_empty() {
-            return self.poll_write(context, second);
-        }
-        if second.is_empty() {
-            return self.poll_write(context, first);
-        }
         loop {
             ready!(self.0.poll_write_ready(context))?;
             let written = self.0.try_io(Interest::WRITABLE, || {
-                let slices = [IoSlice::new(first), IoSlice::new(second)];
                 let control = &mut SendAncillaryBuffer::default();
-                Ok(rustix::net::sendmsg(&self.0, &slices, control, SendFlags::NOSIGNAL)?)
+                Ok(rustix::net::sendmsg(&self.0, slices, control, SendFlags::NOSIGNAL)?)
             });
             match written {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 done => return Poll::Ready(done),
             }
         }
     }
 
     /// Says that nothing more is written.
-    pub(crate) fn shut_down(&self) -> io::Result<()> {
+    pub(super) fn shut_down(&self) -> io::Result<()> {
         socket2::SockRef::from(&self.0).shutdown(Shutdown::Write)
     }
 
     /// Makes dropping it tell the other side that something is missing.
-    pub(crate) fn abort_on_drop(&self) {
+    pub(super) fn abort_on_drop(&self) {
         // Nothing to be done where it fails: then the connection is gone already.
         let _ = socket2::SockRef::from(&self.0).set_linger(Some(Duration::ZERO));
     }
 
     /// Where the two sides are, the other one first, as text; empty where they are gone.
-    pub(crate) fn ends(&self) -> (String, String) {
+    pub(super) fn ends(&self) -> (String, String) {
         let text =
             |address: io::Result<SocketAddr>| address.map(|address| address.to_string()).unwrap_or_default();
         (text(self.0.peer_addr()), text(self.0.local_addr()))
     }
 
     /// Where the other side is; `None` where it is gone.
-    pub(crate) fn peer_ip(&self) -> Option<IpAddr> {
+    pub(super) fn peer_ip(&self) -> Option<IpAddr> {
         self.0.peer_addr().ok().map(|peer| peer.ip())
     }
 }
@@ -144,4 +263,47 @@ impl Socket {
 fn receive(socket: &TcpStream, buffer: &mut [u8], flags: RecvFlags) -> io::Result<usize> {
     let (count, _) = rustix::net::recv(socket, buffer, flags)?;
     Ok(count)
+}
+
+/// A socket as a session has it.
+struct NonBlocking<'w, 'c> {
+    tcp: &'w Tcp,
+    context: &'w mut Context<'c>,
+}
+
+impl Read for NonBlocking<'_, '_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        done(self.tcp.poll_read(self.context, buffer))
+    }
+}
+
+impl Write for NonBlocking<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        done(self.tcp.poll_write(self.context, bytes))
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match slices {
+            [bytes] => done(self.tcp.poll_write(self.context, bytes)),
+            slices => done(self.tcp.poll_write_all(self.context, slices)),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn done<T>(polled: Poll<io::Result<T>>) -> io::Result<T> {
+    match polled {
+        Poll::Ready(done) => done,
+        Poll::Pending => Err(ErrorKind::WouldBlock.into()),
+    }
+}
+
+fn polled<T>(done: io::Result<T>) -> Poll<io::Result<T>> {
+    match done {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Poll::Pending,
+        done => Poll::Ready(done),
+    }
 }

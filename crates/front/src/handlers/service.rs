@@ -53,7 +53,9 @@ impl<K: KeyValue> Call<'_, K> {
             Operation::Live => Ok(Reply::now(admin::live())),
             Operation::Ready => admin::ready(door, &request.uri, self.is_trusted()).map(Reply::now),
             Operation::Cluster => admin::cluster(door).map(Reply::now),
-            Operation::Peer => admin::admit_peer(door, &request).map(|()| Reply::Now(Outcome::Peer)),
+            Operation::Peer => {
+                admin::admit_peer(door, self.link, &request).map(|()| Reply::Now(Outcome::Peer))
+            }
             Operation::Repair => admin::repair(door).map(Reply::now),
             Operation::Backup | Operation::BackupFile | Operation::BackupEnd => {
                 backup::backup(self, operation, &request)

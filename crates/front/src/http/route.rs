@@ -46,7 +46,7 @@ const PROFILES: &str = "/debug/profile/{cpu,alloc,lock}";
 
 /// Every path that there is, the most frequent one first. The refusal of any other path lists them, and the refusal of another
 /// method lists those of the path. So a client can learn all of it, and the tests compare it with `docs/http-api.yaml`.
-static ROUTES: [Route; 13] = [
+static ROUTES: [Route; 14] = [
     route!(
         "/v0/entity",
         "GET" => Get needs READ,

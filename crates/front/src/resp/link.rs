@@ -2,17 +2,19 @@ use std::cell::{Cell, RefCell, RefMut};
 use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
 use ladoga_model::VALUE_BYTES_MAX;
 use ladoga_resp::{Parser, ParserLimits};
-use ladoga_runtime::Address;
+use ladoga_runtime::{Address, Gate};
+use ladoga_tls::{Failure, NodeTls};
 use tokio::net::TcpStream;
 
 use super::waits::{Interruption, Waits};
-use crate::connection::{Core, Ending, Socket, hear_out};
+use crate::connection::{Core, Ending, Socket, hear_out, shake_hands};
 
 /// After so long without a request, a connection keeps no buffers.
 const BUFFERS_KEPT_MS: u64 = 500;
@@ -71,6 +73,18 @@ impl RespLink {
             core,
             ending: Ending::none(),
         }
+    }
+
+    /// Makes the handshake. The node may be told to stop meanwhile.
+    pub(super) async fn shake_hands(&self, tls: &NodeTls, room: &Gate) -> Result<(), Failure> {
+        let handshake =
+            shake_hands((&self.socket, self.address()), &self.core, (tls, room), NodeTls::accept_resp);
+        let mut handshake = pin!(handshake);
+        let made = poll_fn(|context| match handshake.as_mut().poll(context) {
+            Poll::Pending if self.core.is_draining() && !self.is_late => Poll::Ready(Err(Failure::Closed)),
+            made => made,
+        });
+        self.ending.unless_ended(made).await.unwrap_or(Err(Failure::Timeout))
     }
 
     /// Its bytes, for as long as nobody else asks for them.

@@ -6,6 +6,7 @@ use std::task::Poll;
 use ladoga_resp::{Dialect, Reply, Request, Step};
 use ladoga_runtime::{CommandKind, Permit, Taken};
 use ladoga_service::KeyValue;
+use ladoga_tls::Failure;
 
 use super::audited::AuditedCommand;
 use super::call::StoreCall;
@@ -65,16 +66,29 @@ pub(crate) async fn serve<K: KeyValue>(door: &Rc<RespDoor<K>>, link: &Rc<RespLin
         room: None,
         served: 0,
     };
-    let parting = match link.ending.unless_ended(conversation.converse()).await {
-        Ok(Err(parting)) => parting,
-        Ok(Ok(())) => Parting::Over,
-        Err(Interruption::Late) => {
-            Parting::Say(Reply::error("the request did not arrive in time, the connection is closed"))
+    // Boxed, so that connections without TLS are no larger for it.
+    let handshake =
+        door.door.access.tls.as_ref().map(|tls| Box::pin(link.shake_hands(tls, &door.door.handshakes)));
+    let failed = match handshake {
+        Some(handshake) => handshake.await.err(),
+        None => None,
+    };
+    let parting = match failed {
+        Some(Failure::NotTls) => {
+            Parting::Say(Reply::error("this port speaks TLS, and this is plain text; expected rediss://"))
         }
-        Err(Interruption::CutOff) => {
-            door.door.core.metrics.cut_off();
-            Parting::Abort
-        }
+        Some(_) => Parting::Drop,
+        None => match link.ending.unless_ended(conversation.converse()).await {
+            Ok(Err(parting)) => parting,
+            Ok(Ok(())) => Parting::Over,
+            Err(Interruption::Late) => {
+                Parting::Say(Reply::error("the request did not arrive in time, the connection is closed"))
+            }
+            Err(Interruption::CutOff) => {
+                door.door.core.metrics.cut_off();
+                Parting::Abort
+            }
+        },
     };
     let dialect = conversation.session.dialect;
     let is_interrupted = matches!(parting, Parting::Say(_));

@@ -8,7 +8,7 @@ use crate::cli::Target;
 use crate::clock::Clock;
 use crate::http::ResponseParser;
 use crate::load::{CONNECT_TIMEOUT, connect, reachable};
-use crate::tls::Stream;
+use ladoga_tls::client::Stream;
 
 /// How often a request that waits looks whether it is given up.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

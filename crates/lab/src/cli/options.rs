@@ -6,9 +6,9 @@ use clap::Args;
 use super::target::{Scheme, Target};
 use super::token::Token;
 use crate::slo::Slo;
-use crate::tls::Trust;
 use crate::units::{parse_count, parse_ms};
 use crate::workload::{Knobs, Name};
+use ladoga_tls::client::Trust;
 
 const EXAMPLES: &str = "\
 With -R, the latency of a request counts from the time at which it was due, so a server that stalls cannot hide it. Numbers
@@ -102,6 +102,12 @@ pub struct Options {
     /// As --verify, with the authorities of this PEM file instead of the system's
     #[arg(long, value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
+    /// Certificate to show to an https:// server that demands one, with those between it and an authority, as PEM
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub(crate) cert: Option<PathBuf>,
+    /// Key of --cert, as PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub(crate) key: Option<PathBuf>,
     /// File with the token to show to the server [default: the token in `LADOGA_TOKEN`, if that is set]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
@@ -134,8 +140,13 @@ impl Options {
         if self.fill && self.keys_to_fill().is_none() {
             return Err("--fill needs --keys with this workload, whose keys have no end".to_owned());
         }
-        if (self.verify || self.ca.is_some()) && self.target.scheme == Scheme::Http {
-            return Err("--verify and --ca check certificates, which only https:// has".to_owned());
+        if self.target.scheme == Scheme::Http {
+            if self.verify || self.ca.is_some() {
+                return Err("--verify and --ca check certificates, which only https:// has".to_owned());
+            }
+            if self.cert.is_some() {
+                return Err("--cert and --key show a certificate, which only https:// asks for".to_owned());
+            }
         }
         if self.find_knee && self.rate.is_some() {
             return Err("--find-knee chooses the rate itself: remove -R".to_owned());
@@ -152,6 +163,7 @@ impl Options {
     pub(crate) fn with_trust(&self) -> Result<Self, String> {
         let mut options = self.clone();
         options.target.token = Token::find(self.token_file.as_deref())?;
+        options.target.identity = self.cert.clone().zip(self.key.clone());
         options.target.trust = match &self.ca {
             Some(path) => Trust::File(path.clone()),
             None if self.verify => Trust::System,

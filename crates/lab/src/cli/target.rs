@@ -1,8 +1,17 @@
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+
+use ladoga_tls::client::words::Hints;
+use ladoga_tls::client::{Identity, TlsClient, Trust, Unusable};
 
 use super::token::Token;
 use crate::error::{LabError, Outcome};
-use crate::tls::{TlsClient, Trust};
+
+/// What to do about a certificate, by the flags of `ladoga bench`.
+const HINTS: Hints = Hints {
+    authority: "Name the one that has with --ca FILE, or leave --verify out",
+    certificate: "Show one with --cert FILE and --key FILE",
+};
 
 /// How an address begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +44,8 @@ pub(crate) struct Target {
     pub(crate) scheme: Scheme,
     /// Of https.
     pub(crate) trust: Trust,
+    /// The files of a certificate that is shown there, and of its key.
+    pub(crate) identity: Option<(PathBuf, PathBuf)>,
     /// Without brackets.
     pub(crate) host: String,
     /// None if the address names none.
@@ -73,8 +84,8 @@ impl Target {
         }
         let path = path.split('#').next().unwrap_or_default();
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        let (trust, token) = (Trust::default(), None);
-        Ok(Self { url: url.to_owned(), scheme, trust, host: host.to_owned(), port, path, token })
+        let (trust, identity, token) = (Trust::default(), None, None);
+        Ok(Self { url: url.to_owned(), scheme, trust, identity, host: host.to_owned(), port, path, token })
     }
 
     pub(crate) fn port_or_default(&self) -> u16 {
@@ -104,7 +115,23 @@ impl Target {
     pub(crate) fn tls(&self) -> Outcome<Option<TlsClient>> {
         match self.scheme {
             Scheme::Http => Ok(None),
-            Scheme::Https => TlsClient::new(&self.host, &self.trust).map(Some),
+            Scheme::Https => self.secure().map(Some).map_err(|why| LabError::Usage(self.told(&why))),
+        }
+    }
+
+    fn secure(&self) -> Result<TlsClient, Unusable> {
+        let files = self.identity.as_ref();
+        let identity = files.map(|(certificate, key)| Identity::read(certificate, key)).transpose()?;
+        TlsClient::new(&self.host, &self.trust, identity.as_ref(), HINTS)
+    }
+
+    fn told(&self, why: &Unusable) -> String {
+        match (why, &self.trust) {
+            (Unusable::NoAuthorities(_), _) => format!("{why}. Name a file with --ca"),
+            (Unusable::Read { .. } | Unusable::Files(_), Trust::File(path)) if self.identity.is_none() => {
+                format!("--ca: {} has no usable certificate: {why}", path.display())
+            }
+            _ => why.to_string(),
         }
     }
 

@@ -7,7 +7,7 @@ use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, Socket
 
 use super::secure::Secure;
 use crate::http::{Batch, Method, ResponseParser};
-use crate::tls::TlsClient;
+use ladoga_tls::client::TlsClient;
 
 /// The pause before connecting again after so many failures in a row: at once, then longer and longer.
 const RETRY_NS_MIN: u64 = 1_000_000;

@@ -5,7 +5,7 @@ use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags};
 use rustls::ClientConnection;
 
-use crate::tls::TlsClient;
+use ladoga_tls::client::TlsClient;
 
 /// TLS over a socket that does not wait. What is sent is encrypted at once, and stays here until the socket takes it.
 #[derive(Debug)]

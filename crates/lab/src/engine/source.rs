@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use crate::error::{LabError, Outcome};
 use crate::http::{Batch, Captured};
-use crate::tls::TlsClient;
+use ladoga_tls::client::TlsClient;
 
 /// Makes requests, one after the other.
 pub(crate) trait Requests {

@@ -18,7 +18,7 @@ use crate::error::{LabError, Outcome};
 use crate::http::{Batch, Method};
 use crate::schedule::{Lane, Schedule, connections_of};
 use crate::stats::{Class, Recorder, ThreadOutcome, thread_cpu_ns};
-use crate::tls::TlsClient;
+use ladoga_tls::client::TlsClient;
 
 const EVENTS_MAX: usize = 256;
 /// The most that one read takes, so that one connection cannot hold up the others.

@@ -1,7 +1,9 @@
 use std::io::{BufReader, ErrorKind, Write};
-use std::net::TcpStream;
 use std::time::Duration;
 
+use ladoga_tls::client::Duplex;
+
+use super::dial::connect;
 use super::{ClientError, Response, Url};
 
 /// A request to a node.
@@ -26,11 +28,8 @@ impl Request<'_> {
         url: &Url,
         patience: Option<Duration>,
     ) -> Result<Response, ClientError> {
-        let unreachable = |error| ClientError::Unreachable { url: url.clone(), error };
-        let stream = TcpStream::connect((url.host.as_str(), url.port)).map_err(unreachable)?;
-        stream.set_read_timeout(patience).map_err(unreachable)?;
-        stream.set_write_timeout(patience).map_err(unreachable)?;
-        let sent = self.write(&stream, url);
+        let stream = connect(url, patience)?;
+        let sent = self.write(stream.clone(), url);
         let reader = Box::new(BufReader::new(stream));
         match (Response::read_head(url, reader, self.method == "HEAD"), sent) {
             // A node that refuses a value does not read all of it, but answers why.
@@ -40,7 +39,7 @@ impl Request<'_> {
         }
     }
 
-    fn write(&self, mut stream: &TcpStream, url: &Url) -> std::io::Result<()> {
+    fn write(&self, mut stream: Duplex, url: &Url) -> std::io::Result<()> {
         let Request { method, target, field, body } = self;
         let field = field.map_or_else(String::new, |(name, value)| format!("{name}: {value}\r\n"));
         let length = body.map_or_else(String::new, |body| format!("content-length: {}\r\n", body.len()));

@@ -1,7 +1,9 @@
 use std::io::{BufReader, Write};
-use std::net::{Shutdown, TcpStream};
 use std::thread;
 
+use ladoga_tls::client::Duplex;
+
+use super::dial::connect;
 use super::{ClientError, Response, Url};
 
 /// What ends a body in chunks.
@@ -15,31 +17,25 @@ pub(crate) fn exchange<T>(
     next: impl FnMut() -> Option<Vec<u8>> + Send,
     read: impl FnOnce(Response) -> T,
 ) -> Result<T, ClientError> {
-    let unreachable = |error| ClientError::Unreachable { url: url.clone(), error };
-    let stream = TcpStream::connect((url.host.as_str(), url.port)).map_err(unreachable)?;
-    let sender = stream.try_clone().map_err(unreachable)?;
-    let closer = stream.try_clone().map_err(unreachable)?;
+    let stream = connect(url, None)?;
+    let (sender, closer) = (stream.clone(), stream.clone());
     let (host, authorization) = (url.authority(), url.authorization());
     let head = format!(
         "POST {target} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{authorization}transfer-encoding: chunked\r\n\r\n"
     );
     thread::scope(|scope| {
         // What is wrong with sending shows in the answer, or in its absence.
-        let sending = scope.spawn(move || send(&sender, &head, next));
+        let sending = scope.spawn(move || send(sender, &head, next));
         let outcome = Response::read_head(url, Box::new(BufReader::new(stream)), false).map(read);
         if !sending.is_finished() {
             // Nobody reads answers any more, so nothing more may be sent.
-            let _ = closer.shutdown(Shutdown::Both);
+            closer.shut_down();
         }
         outcome
     })
 }
 
-fn send(
-    mut stream: &TcpStream,
-    head: &str,
-    mut next: impl FnMut() -> Option<Vec<u8>>,
-) -> std::io::Result<()> {
+fn send(mut stream: Duplex, head: &str, mut next: impl FnMut() -> Option<Vec<u8>>) -> std::io::Result<()> {
     stream.write_all(head.as_bytes())?;
     while let Some(bytes) = next() {
         if bytes.is_empty() {

@@ -4,9 +4,11 @@
 mod base64;
 mod bearer;
 mod connection;
+mod dial;
 mod exchange;
 mod kept;
 mod response;
+mod tls;
 mod url;
 
 pub(crate) use base64::from_base64;
@@ -15,7 +17,8 @@ pub(crate) use connection::Request;
 pub(crate) use exchange::exchange;
 pub(crate) use kept::KeptConnection;
 pub(crate) use response::Response;
-pub(crate) use url::{Url, percent_encoded};
+pub(crate) use tls::ClientTls;
+pub(crate) use url::{Scheme, Url, percent_encoded};
 
 use std::io;
 

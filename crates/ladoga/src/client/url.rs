@@ -1,23 +1,53 @@
 use std::fmt::{self, Write};
 
-use super::Bearer;
+use super::{Bearer, ClientTls};
 
-/// Where a node is: `http://HOST[:PORT]`.
+/// How a URL begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    /// In the clear.
+    Http,
+    /// By TLS.
+    Https,
+}
+
+/// Where a node is: `http://HOST[:PORT]`, or with `https`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Url {
+    pub(crate) scheme: Scheme,
     /// Without the brackets of an IPv6 address.
     pub(crate) host: String,
     pub(crate) port: u16,
     /// What it is shown to let a client in, if it wants something.
     pub(crate) bearer: Option<Bearer>,
+    /// By https, whom it is trusted to be, and what is shown to it.
+    pub(crate) tls: Option<ClientTls>,
 }
 
-const DEFAULT_PORT: u16 = 80;
+impl Scheme {
+    const fn port(self) -> u16 {
+        match self {
+            Scheme::Http => 80,
+            Scheme::Https => 443,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        }
+    }
+}
 
 impl Url {
     /// Understands the URL of a node; it has no path but `/`.
     pub(crate) fn parse(text: &str) -> Option<Url> {
-        let authority = text.strip_prefix("http://")?;
+        let (scheme, authority) = match text.split_once("://")? {
+            ("http", authority) => (Scheme::Http, authority),
+            ("https", authority) => (Scheme::Https, authority),
+            _ => return None,
+        };
         let authority = authority.strip_suffix('/').unwrap_or(authority);
         if authority.contains(['/', '?', '#', '@', ' ']) {
             return None;
@@ -28,10 +58,20 @@ impl Url {
         };
         let port = match port.strip_prefix(':') {
             Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits.parse().ok()?,
-            None if port.is_empty() => DEFAULT_PORT,
+            None if port.is_empty() => scheme.port(),
             _ => return None,
         };
-        (!host.is_empty()).then(|| Url { host: host.to_owned(), port, bearer: None })
+        (!host.is_empty()).then(|| Url { scheme, host: host.to_owned(), port, bearer: None, tls: None })
+    }
+
+    /// Another node of the same cluster, by its name: it is asked as this one is.
+    pub(crate) fn of_sibling(&self, name: &str) -> Option<Url> {
+        let sibling = Url::parse(name)?;
+        let tls = match &self.tls {
+            Some(tls) => Some(tls.for_host(&sibling.host)?),
+            None => None,
+        };
+        Some(Url { scheme: self.scheme, bearer: self.bearer.clone(), tls, ..sibling })
     }
 
     /// The header field by which a client is let in, with its end; empty if there is none.
@@ -48,7 +88,7 @@ impl Url {
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}", self.authority())
+        write!(f, "{}://{}", self.scheme.name(), self.authority())
     }
 }
 
@@ -74,6 +114,8 @@ mod tests {
     fn a_url_has_a_host_and_may_have_a_port() {
         let parse = |text| Url::parse(text).map(|url| (url.host, url.port));
         assert_eq!(parse("http://h"), Some(("h".to_owned(), 80)));
+        assert_eq!(parse("https://h"), Some(("h".to_owned(), 443)));
+        assert_eq!(Url::parse("https://h").map(|url| url.to_string()), Some("https://h:443".to_owned()));
         assert_eq!(parse("http://127.0.0.1:8080/"), Some(("127.0.0.1".to_owned(), 8080)));
         assert_eq!(parse("http://[::1]:8080"), Some(("::1".to_owned(), 8080)));
         assert_eq!(Url::parse("http://[::1]").map(|url| url.to_string()), Some("http://[::1]:80".to_owned()));
@@ -82,7 +124,8 @@ mod tests {
             "h",
             "http://",
             "http:///",
-            "https://h",
+            "https://",
+            "HTTPS://h",
             "ftp://h:1",
             "http://h:",
             "http://h:65536",

@@ -66,9 +66,7 @@ fn connect(
 }
 
 fn announce(settings: &Settings, door: &Stateless, described: &str) {
-    let http = door.addresses().iter().map(|address| format!("http://{address}"));
-    let resp = door.resp_addresses().iter().map(|address| format!("redis://{address}"));
-    let addresses: Vec<String> = http.chain(resp).collect();
+    let addresses = settings.urls(door.addresses(), door.resp_addresses());
     tracing::info!(
         target: LIFE,
         "listening on {}, keys in {described}, {} event loop{}",

@@ -2,6 +2,7 @@
 
 mod backup;
 mod batch;
+mod certs;
 mod changes;
 mod check;
 mod cluster;
@@ -20,11 +21,13 @@ mod restore;
 mod serve;
 mod status;
 mod tally;
+mod target;
 mod token;
 mod transfer;
 
 pub(crate) use backup::backup;
 pub(crate) use batch::batch;
+pub(crate) use certs::certs;
 pub(crate) use changes::changes;
 pub(crate) use check::check;
 pub(crate) use cluster::repair;
@@ -41,11 +44,11 @@ pub(crate) use transfer::{export, import};
 
 use std::fmt;
 use std::io::{Write, stderr};
-use std::path::Path;
 use std::process::ExitCode;
 
-use crate::arguments::NodeArguments;
-use crate::client::{Bearer, ClientError, Url};
+use target::{NodeFlags, node_url};
+
+use crate::client::ClientError;
 use crate::settings::SettingError;
 
 /// Why a command failed.
@@ -102,57 +105,5 @@ impl From<std::io::Error> for Failure {
             return Failure::NobodyListens;
         }
         Failure::Failed(error.to_string())
-    }
-}
-
-/// Where a node is, and what it is shown.
-fn node_url(node: &NodeArguments) -> Result<Url, Failure> {
-    ONE_NODE.url(&node.url, node.token_file.as_deref())
-}
-
-/// By what a node is named on a command line.
-struct NodeFlags {
-    url: &'static str,
-    token_file: &'static str,
-    /// The variables in which a client has its token; the first one that is set counts. There is no flag for it: everybody on a machine
-    /// can read those.
-    variables: &'static [&'static str],
-}
-
-const ONE_NODE: NodeFlags =
-    NodeFlags { url: "--url", token_file: "--token-file", variables: &["LADOGA_TOKEN"] };
-
-impl NodeFlags {
-    /// Where the node is, and what it is shown.
-    fn url(&self, text: &str, token_file: Option<&Path>) -> Result<Url, Failure> {
-        let flag = self.url;
-        let wrong =
-            || format!("{flag} is '{text}', expected the URL of a node, such as http://127.0.0.1:8080");
-        let url = Url::parse(text).ok_or_else(|| Failure::Usage(wrong()))?;
-        let bearer = match token_file {
-            Some(path) => Some(self.bearer_in(path)?),
-            None => self.bearer_of_environment()?,
-        };
-        Ok(Url { bearer, ..url })
-    }
-
-    fn bearer_in(&self, path: &Path) -> Result<Bearer, Failure> {
-        let (text, flag) = (std::fs::read_to_string(path), self.token_file);
-        let path = path.display();
-        let wrong = |why: String| Failure::Usage(format!("{flag} is '{path}', expected {why}"));
-        let text = text.map_err(|error| wrong(format!("a file that can be read: {error}")))?;
-        let expected = "a file with one token in it, as `ladoga token create` prints it";
-        Bearer::parse(&text).ok_or_else(|| wrong(expected.to_owned()))
-    }
-
-    fn bearer_of_environment(&self) -> Result<Option<Bearer>, Failure> {
-        let set = |name: &&'static str| Some((*name, std::env::var_os(name)?));
-        let Some((name, text)) = self.variables.iter().find_map(set) else { return Ok(None) };
-        let expected = "a token, as `ladoga token create` prints it";
-        let parsed = text.to_str().and_then(Bearer::parse);
-        // What it is stays unsaid.
-        parsed
-            .map(Some)
-            .ok_or_else(|| Failure::Usage(format!("{name} has no token in it, expected {expected}")))
     }
 }

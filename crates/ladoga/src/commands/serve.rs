@@ -17,6 +17,7 @@ use super::{Failure, complain, notify};
 use crate::arguments::ServeFlags;
 use crate::client::Url;
 use crate::logging::{self, LIFE};
+use crate::reload;
 use crate::settings::{DiskReads, Engine, Settings, format_size, raise_descriptor_limit};
 use crate::tokens;
 
@@ -42,7 +43,9 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
     if matches!(settings.engine, Engine::Embedded) {
         check_nodes(&env, &settings)?;
     }
-    let (access, peer_secret) = tokens::open(&settings.access, &own_hosts(&settings))?;
+    let opened = tokens::open(&settings.access, settings.tls.as_ref(), &own_hosts(&settings))?;
+    let (access, peer_secret) = (opened.access, opened.peer_secret);
+    reload::watch(opened.watched)?;
     if settings.access.is_in_the_clear {
         tracing::warn!(
             "tokens and values travel over the network as they are: let only a network in that you trust, or a proxy with TLS"
@@ -90,14 +93,11 @@ fn check_config(settings: &Settings) -> Result<(), Failure> {
     if matches!(settings.engine, Engine::Embedded) {
         check_nodes(&environment(settings.disk_reads)?, settings)?;
     }
-    tokens::check(&settings.access)?;
+    tokens::check(&settings.access, settings.tls.as_ref())?;
     if let Some(objection) = &settings.objection {
         complain(format_args!("{objection}"));
     }
-    let addresses = settings.listen.iter().map(|address| format!("http://{address}"));
-    let addresses = addresses.chain(settings.resp.iter().map(|address| format!("redis://{address}")));
-    let addresses: Vec<String> = addresses.collect();
-    let what = describe(settings, &addresses);
+    let what = describe(settings, &settings.urls(&settings.listen, &settings.resp));
     writeln!(stdout(), "the settings are right: {what}")?;
     Ok(())
 }
@@ -223,10 +223,7 @@ fn stop(runtime: &Runtime, signals: &mut Signals, node: Node<Embedded>) -> Resul
 }
 
 fn announce(settings: &Settings, node: &Node<Embedded>, disk_reads: &str, open_ms: u64) {
-    let http = node.addresses().iter().map(|address| format!("http://{address}"));
-    let resp = node.resp_addresses().iter().map(|address| format!("redis://{address}"));
-    let addresses: Vec<String> = http.chain(resp).collect();
-    let what = describe(settings, &addresses);
+    let what = describe(settings, &settings.urls(node.addresses(), node.resp_addresses()));
     tracing::info!(target: LIFE, "{what}, disk reads by {disk_reads}, opened in {open_ms} ms");
 }
 

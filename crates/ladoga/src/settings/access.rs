@@ -1,6 +1,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use ladoga_tls::TlsPaths;
+
 use super::SettingError;
 use super::sources::Sources;
 
@@ -29,6 +31,7 @@ impl AccessSettings {
         sources: &Sources,
         listening: Listening<'_>,
         is_of_cluster: bool,
+        tls: Option<&TlsPaths>,
     ) -> Result<AccessSettings, SettingError> {
         let tokens = sources.get("tokens", file)?;
         let peer_secret = sources.get("peer_secret", file)?;
@@ -39,7 +42,8 @@ impl AccessSettings {
         if tokens.is_none() && !is_insecure {
             check_loopback(sources, listening)?;
         }
-        if tokens.is_some() && is_of_cluster && peer_secret.is_none() {
+        let has_certificates = tls.is_some_and(|tls| tls.peer_authority.is_some());
+        if tokens.is_some() && is_of_cluster && peer_secret.is_none() && !has_certificates {
             let expected = "--peer-secret FILE with it: the same file on each node of the cluster, of at least 32 random bytes, such as \
                             `head -c 32 /dev/urandom | base64` writes";
             sources.get::<()>("tokens", |_| Err(expected.to_owned()))?;
@@ -48,7 +52,7 @@ impl AccessSettings {
             sources.get::<()>("audit_writes", |_| Err("--audit FILE with it".to_owned()))?;
         }
         Ok(AccessSettings {
-            is_in_the_clear: tokens.is_some() && is_open,
+            is_in_the_clear: tokens.is_some() && is_open && tls.is_none(),
             tokens,
             peer_secret,
             allow_host: sources.get("allow_host", hosts)?.unwrap_or_default(),

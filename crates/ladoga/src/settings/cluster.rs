@@ -24,14 +24,19 @@ pub(super) fn membership(
     if urls.len() == 1 {
         return Ok(None);
     }
-    let nodes = NodeList::first(urls.iter().map(Url::to_string)).expect("checked as the setting was read");
-    let own = nodes.find(&own.to_string()).expect("it is one of them");
-    let address = |name: &str| {
-        let url = urls.iter().find(|url| url.to_string() == name).expect("the list is made of these");
+    let nodes = NodeList::first(urls.iter().map(name)).expect("checked as the setting was read");
+    let own = nodes.find(&name(&own)).expect("it is one of them");
+    let address = |known: &str| {
+        let url = urls.iter().find(|url| name(url) == known).expect("the list is made of these");
         (url.host.clone(), url.port)
     };
     let addresses = nodes.iter().map(|(_, node)| address(&node.name)).collect();
     Ok(Some(Membership { nodes, own, addresses }))
+}
+
+/// A node is called the same with TLS and without it: its keys stay where they are when a cluster goes over.
+fn name(url: &Url) -> String {
+    format!("http://{}", url.authority())
 }
 
 pub(super) fn urls(text: &str) -> Result<Vec<Url>, String> {
@@ -39,7 +44,7 @@ pub(super) fn urls(text: &str) -> Result<Vec<Url>, String> {
         || "the URLs of all nodes, separated by commas, such as http://a:8080,http://b:8080".to_owned();
     let urls = text.split(',').map(|url| Url::parse(url).ok_or_else(expected));
     let urls = urls.collect::<Result<Vec<_>, _>>()?;
-    NodeList::first(urls.iter().map(Url::to_string)).map_err(|error| format!("{}: {error}", expected()))?;
+    NodeList::first(urls.iter().map(name)).map_err(|error| format!("{}: {error}", expected()))?;
     Ok(urls)
 }
 
@@ -141,7 +146,6 @@ mod tests {
             "nonsense",
             "http://127.0.0.1:8081",
             "http://127.0.0.1:8080,,",
-            "https://a:8080",
             "http://127.0.0.1:8080,http://127.0.0.1:8080",
         ] {
             assert!(read(Some(cluster), None).is_err(), "{cluster}");

@@ -1,4 +1,4 @@
-//! The settings of a node: found by `sources`, parsed by `parse`, `cluster`, `access` and `cassandra`, with defaults that depend on the
+//! The settings of a node: found by `sources`, parsed by `parse`, `cluster`, `access`, `tls` and `cassandra`, with defaults that depend on the
 //! `machine`.
 
 mod access;
@@ -7,6 +7,7 @@ mod cluster;
 mod machine;
 mod parse;
 mod sources;
+mod tls;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use ladoga_node::Limits;
 use ladoga_node::embedded::CHANGES_KEPT_MS;
 use ladoga_node::peers::{Membership, PeerLimits};
 use ladoga_storage::Durability;
+use ladoga_tls::TlsPaths;
 use tracing_subscriber::filter::Targets;
 
 use crate::arguments::ServeFlags;
@@ -58,6 +60,8 @@ pub(crate) struct Settings {
     pub(crate) changes_keep_ms: u64,
     pub(crate) disk_reads: DiskReads,
     pub(crate) access: AccessSettings,
+    /// The files of TLS, if the node has it.
+    pub(crate) tls: Option<TlsPaths>,
     pub(crate) log: Option<Targets>,
     pub(crate) log_format: LogFormat,
     pub(crate) engine: Engine,
@@ -67,6 +71,13 @@ impl Settings {
     /// Reads and validates all settings. Opens nothing.
     pub(crate) fn read(flags: &ServeFlags) -> Result<Settings, SettingError> {
         Settings::from_sources(&Sources::of_process(flags)?)
+    }
+
+    /// Addresses of the two ways in, as URLs.
+    pub(crate) fn urls(&self, http: &[SocketAddr], resp: &[SocketAddr]) -> Vec<String> {
+        let s = if self.tls.is_some() { "s" } else { "" };
+        let http = http.iter().map(|address| format!("http{s}://{address}"));
+        http.chain(resp.iter().map(|address| format!("redis{s}://{address}"))).collect()
     }
 
     fn from_sources(sources: &Sources) -> Result<Settings, SettingError> {
@@ -89,7 +100,8 @@ impl Settings {
         let changes_keep_ms = sources.get("changes_keep_ms", parse::timeout_ms)?.unwrap_or(CHANGES_KEPT_MS);
         let disk_reads = sources.get("disk_reads", parse::disk_reads)?.unwrap_or(DiskReads::Auto);
         let listening = [("listen", &listen[..]), ("resp", &resp[..])];
-        let access = AccessSettings::read(sources, listening, membership.is_some())?;
+        let tls = tls::paths(sources)?;
+        let access = AccessSettings::read(sources, listening, membership.is_some(), tls.as_ref())?;
         let log = sources.get("log", parse::log)?;
         let log_format = sources.get("log_format", parse::log_format)?.unwrap_or(LogFormat::Text);
         let engine = cassandra::engine(sources, (durability, peer_limits.quorum_timeout_ms, threads))?;
@@ -109,6 +121,7 @@ impl Settings {
             changes_keep_ms,
             disk_reads,
             access,
+            tls,
             log,
             log_format,
             engine,
@@ -121,7 +134,9 @@ fn check_form(name: &str, text: &str) -> Result<(), String> {
     match name {
         "listen" | "resp" => parse::host_and_port(text).map(drop),
         "resp_flush" | "insecure" | "audit_writes" => parse::yes_or_no(text).map(drop),
-        "tokens" | "peer_secret" | "audit" => access::file(text).map(drop),
+        "tokens" | "peer_secret" | "audit" | "tls_cert" | "tls_key" | "tls_client_ca" | "peer_ca" => {
+            access::file(text).map(drop)
+        }
         "allow_host" => access::hosts(text).map(drop),
         "data" => parse::directory(text).map(drop),
         "cluster" => cluster::urls(text).map(drop),

@@ -8,7 +8,7 @@ use super::SettingError;
 use crate::arguments::ServeFlags;
 
 /// Settings that have a flag, a variable and a key.
-const WITH_FLAG: [&str; 25] = [
+const WITH_FLAG: [&str; 29] = [
     "listen",
     "resp",
     "resp_flush",
@@ -21,6 +21,10 @@ const WITH_FLAG: [&str; 25] = [
     "slow_request",
     "tokens",
     "peer_secret",
+    "tls_cert",
+    "tls_key",
+    "tls_client_ca",
+    "peer_ca",
     "insecure",
     "allow_host",
     "audit",
@@ -166,6 +170,10 @@ fn flag(flags: &ServeFlags, name: &str) -> Option<String> {
         "slow_request" => flags.slow_request.clone(),
         "tokens" => path(flags.access.tokens.as_ref()),
         "peer_secret" => path(flags.access.peer_secret.as_ref()),
+        "tls_cert" => path(flags.tls.tls_cert.as_ref()),
+        "tls_key" => path(flags.tls.tls_key.as_ref()),
+        "tls_client_ca" => path(flags.tls.tls_client_ca.as_ref()),
+        "peer_ca" => path(flags.tls.peer_ca.as_ref()),
         "insecure" => flags.access.insecure.then(|| "true".to_owned()),
         "allow_host" => flags.access.allow_host.clone(),
         "audit" => path(flags.access.audit.as_ref()),

@@ -5,39 +5,62 @@ use std::sync::Arc;
 
 use ladoga_access::{PEER_SECRET_BYTES_MIN, PeerSecret, TokenFile};
 use ladoga_node::{Access, Audit, Guard, Hosts};
+use ladoga_tls::{NodeTls, TlsPaths};
 
 use super::store::{parse_tokens, read_bounded, read_tokens};
-use super::watch::watch;
+use super::watched::WatchedTokens;
+use crate::reload::{Reload, WatchedTls, tell_objections};
 use crate::settings::{AccessSettings, SettingError};
 
 /// The longest secret of a cluster.
 const PEER_SECRET_BYTES_MAX: usize = 4 << 10;
 
+/// What a node is started with.
+pub(crate) struct Opened {
+    pub(crate) access: Access,
+    pub(crate) peer_secret: Option<PeerSecret>,
+    /// The files that it reads anew while it runs.
+    pub(crate) watched: Vec<Box<dyn Reload>>,
+}
+
 /// Reads what a node is started with. `own` are the names under which other nodes know it.
 pub(crate) fn open(
     settings: &AccessSettings,
+    tls: Option<&TlsPaths>,
     own: &[String],
-) -> Result<(Access, Option<PeerSecret>), SettingError> {
+) -> Result<Opened, SettingError> {
+    let mut watched: Vec<Box<dyn Reload>> = Vec::new();
     let mut access = Access {
         hosts: Hosts::new(settings.allow_host.iter().chain(own).map(String::as_str)),
         ..Access::default()
     };
     let Files { tokens, peer_secret } = Files::read(settings)?;
     if let (Some(path), Some((content, file))) = (&settings.tokens, tokens) {
-        let wrong = |expected: String| wrong("--tokens", path, expected);
         let guard = Arc::new(Guard::new(file));
-        watch(path.clone(), content, Arc::clone(&guard))
-            .map_err(|error| wrong(format!("a file that can be watched: {error}")))?;
+        watched.push(Box::new(WatchedTokens::new(path.clone(), content, Arc::clone(&guard))));
         access.guard = Some(guard);
     }
     if let Some(path) = &settings.audit {
         access.audit = Some(Arc::new(audit(path, settings.audit_writes)?));
     }
-    Ok((access, peer_secret))
+    if let Some(paths) = tls {
+        let tls = Arc::new(node_tls(paths)?);
+        tell_objections(&tls);
+        watched.push(Box::new(WatchedTls(Arc::clone(&tls))));
+        access.tls = Some(tls);
+    }
+    Ok(Opened { access, peer_secret, watched })
+}
+
+fn node_tls(paths: &TlsPaths) -> Result<NodeTls, SettingError> {
+    let wrong = |expected: String| wrong("--tls-cert", &paths.certificate, expected);
+    let files = paths.read().map_err(|error| wrong(format!("files of TLS: {error}")))?;
+    NodeTls::new(files).map_err(|error| wrong(format!("files of TLS that can be used: {error}")))
 }
 
 /// Whether a node could be started with them.
-pub(crate) fn check(settings: &AccessSettings) -> Result<(), SettingError> {
+pub(crate) fn check(settings: &AccessSettings, tls: Option<&TlsPaths>) -> Result<(), SettingError> {
+    tls.map(node_tls).transpose()?;
     Files::read(settings).map(drop)
 }
 

@@ -20,6 +20,7 @@ use ladoga_cluster::{ClockReading, Durable, Incarnation, NodeId, NodeList, Openi
 use ladoga_env::{Clock, Disk, Env, Net};
 use ladoga_local::store::{Arrivals, CellGate, CellObserver};
 use ladoga_runtime::Supervisor;
+use ladoga_tls::NodeTls;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::bounds::{CopyTurns, Pace, SessionBudget, SharedKeys, Turns};
@@ -34,7 +35,7 @@ use observers::Observers;
 
 /// Host and port of the node with this URL.
 pub(crate) fn authority_of(url: &str) -> &str {
-    url.trim_start_matches("http://")
+    url.split_once("://").map_or(url, |(_, authority)| authority)
 }
 
 /// The cluster as this node sees it: shared by all its event loops, which only count and note here.
@@ -66,6 +67,8 @@ pub struct Cluster {
     pub(crate) versions: Arc<ClusterClock>,
     /// What its nodes show each other, if they have to.
     secret: Option<PeerSecret>,
+    /// By which its nodes reach each other, and prove who they are.
+    tls: Option<Arc<NodeTls>>,
 }
 
 impl Cluster {
@@ -113,6 +116,7 @@ impl Cluster {
             shared_keys: SharedKeys::default(),
             versions: Arc::new(versions),
             secret: None,
+            tls: None,
         }
     }
 
@@ -120,6 +124,34 @@ impl Cluster {
     #[must_use]
     pub fn with_secret(self, secret: Option<PeerSecret>) -> Cluster {
         Cluster { secret, ..self }
+    }
+
+    /// The same, whose nodes reach each other by TLS, and prove by certificates who they are.
+    ///
+    /// # Panics
+    /// Once somebody has a share in it.
+    #[must_use]
+    pub fn with_tls(mut self, tls: Option<Arc<NodeTls>>) -> Cluster {
+        for peer in self.peers.iter_mut().filter(|_| tls.is_some()) {
+            let peer = Arc::get_mut(peer).expect("nobody has it yet");
+            peer.url = format!("https://{}", authority_of(&peer.url));
+        }
+        Cluster { tls, ..self }
+    }
+
+    /// By which its nodes reach each other, if not in the clear.
+    pub(crate) fn tls(&self) -> Option<&Arc<NodeTls>> {
+        self.tls.as_ref()
+    }
+
+    /// Whether its nodes prove by certificates who they are.
+    pub fn is_secure(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// The hosts of its nodes.
+    pub fn hosts(&self) -> Vec<&str> {
+        self.peers.iter().map(|peer| peer.name.host()).collect()
     }
 
     /// Whether whoever shows this in `Authorization` has the secret of the cluster; `None` if it has none.
@@ -288,7 +320,7 @@ impl Cluster {
         if let Some(difference) = self.hello().difference(theirs) {
             // It may be one of ours with another list: then the reason is shown beside its name.
             let url = theirs.url();
-            match self.peers.iter().find(|peer| peer.url == url && peer.id != self.own) {
+            match self.peers.iter().find(|peer| self.nodes.name(peer.id) == url && peer.id != self.own) {
                 Some(peer) => peer.record_unreachable(&difference, true),
                 None => tracing::warn!("refused a peer that claims to be {url}: {difference}"),
             }

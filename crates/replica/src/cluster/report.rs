@@ -19,7 +19,7 @@ fn report(cluster: &Cluster) -> String {
     let nodes: Vec<Value> = cluster.peers.iter().map(|peer| node(cluster, peer)).collect();
     let fingerprint = cluster.nodes.fingerprint();
     let report = json!({
-        "node": cluster.nodes.name(cluster.own),
+        "node": cluster.peers[cluster.own.index()].url,
         "epoch": cluster.nodes.epoch(),
         "fingerprint": format!("{fingerprint:016x}"),
         "partitions": ladoga_cluster::PARTITIONS,

@@ -1,4 +1,5 @@
 use std::future::poll_fn;
+use std::io::ErrorKind;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -9,6 +10,7 @@ use bytes::{Buf, BytesMut};
 use ladoga_env::Stream;
 use ladoga_http1::answer::{Asked, Event, Head, Reader};
 use ladoga_runtime::KEEP_ALIVE;
+use ladoga_tls::client::words::{self, Hints};
 use tokio::io::ReadBuf;
 
 use super::dial::dial;
@@ -56,6 +58,14 @@ impl PeerLink {
         let addresses = view.name.addresses(&*self.cluster.net).await.map_err(unreachable)?;
         let mut socket = dial(&*self.cluster.net, &addresses).await.map_err(unreachable)?;
         socket.keep_alive(&KEEP_ALIVE).map_err(unreachable)?;
+        if let Some(tls) = self.cluster.tls() {
+            let secured = tls.connect(socket, view.name.host()).await;
+            socket = secured.map_err(|error| match error.kind() {
+                // What is wrong with certificates does not mend itself.
+                ErrorKind::InvalidData => PeerError::Refused(error.to_string().into()),
+                _ => unreachable(error),
+            })?;
+        }
         let authority = authority_of(&view.url);
         let authorization = self.cluster.authorization_field(&view.url);
         let mut output = BytesMut::from(
@@ -170,7 +180,7 @@ impl PeerLink {
             }
             match Pin::new(&mut *socket).poll_write(context, output) {
                 Poll::Pending => return Ok(()),
-                Poll::Ready(Ok(0)) => return Err(std::io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(0)) => return Err(ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(count)) => output.advance(count),
                 Poll::Ready(Err(error)) => return Err(error),
             }
@@ -190,7 +200,16 @@ async fn read_some(socket: &mut dyn Stream, input: &mut BytesMut) -> Result<(), 
     let mut bytes = [0; 4 << 10];
     let mut buffer = ReadBuf::new(&mut bytes);
     let read = poll_fn(|context| Pin::new(&mut *socket).poll_read(context, &mut buffer)).await;
-    read.map_err(|error| PeerError::Unreachable(error.to_string().into()))?;
+    // A node that refuses a certificate says so after the handshake.
+    read.map_err(|error| {
+        let error = words::of_connection(error, Hints::PEER);
+        let line = error.to_string().into();
+        if error.kind() == ErrorKind::InvalidData {
+            PeerError::Refused(line)
+        } else {
+            PeerError::Unreachable(line)
+        }
+    })?;
     if buffer.filled().is_empty() {
         return Err(PeerError::Unreachable("it closed the connection instead of greeting".into()));
     }

@@ -15,7 +15,7 @@ use super::requests::{self, Served, Writes};
 use super::session::{Session, Taken, cost};
 use crate::coordinate;
 use crate::own::{promises, refusal, replica};
-use crate::wire::{Answer, Origin, Request, put_mark, put_record};
+use crate::wire::{Answer, Hello, Origin, Request, put_mark, put_record};
 
 impl<S: Store> Session<S> {
     /// Serves a request. An error ends the connection in the way that it describes.
@@ -27,7 +27,7 @@ impl<S: Store> Session<S> {
         let bytes = cost(&next);
         let Next { number, request, .. } = next;
         if let Request::Hello(theirs) = &request {
-            return match self.cluster.greeted(theirs) {
+            return match self.check_certificate(theirs).and_then(|()| self.cluster.greeted(theirs)) {
                 Ok(_) if !self.account.greeted() => {
                     let line = "the limit of connections from peers is reached".to_owned();
                     self.answer(number, &Answer::Stranger(line));
@@ -52,6 +52,21 @@ impl<S: Store> Session<S> {
         }
         self.serve(Asked::new(self, number, bytes), request, writes);
         Ok(())
+    }
+
+    /// A node is who its certificate says, and no other one.
+    fn check_certificate(&self, theirs: &Hello) -> Result<(), String> {
+        let Some(tls) = self.cluster.tls() else { return Ok(()) };
+        let view = self.cluster.peers.get(usize::from(theirs.node));
+        // Who is of another cluster is told so.
+        let Some(host) = view.map(|view| view.name.host()) else { return Ok(()) };
+        if self.socket.is_certified_for(host) {
+            return Ok(());
+        }
+        tls.figures.peer_refused();
+        let line = format!("its certificate is not for {host}, the host of its URL");
+        tracing::warn!(address = %self.socket.address(), "refused a peer that claims to be {}: {line}", theirs.url());
+        Err(line)
     }
 
     fn serve(self: &Rc<Self>, asked: Asked<S>, request: Request, writes: &mut Writes<S>) {

@@ -37,7 +37,7 @@ pub(super) struct Session<S: Store> {
     pub(super) replica: Rc<OwnReplica<S>>,
     pub(super) cluster: Arc<Cluster>,
     pub(super) peer: RefCell<Option<Arc<PeerView>>>,
-    socket: Rc<dyn PeerSocket>,
+    pub(super) socket: Rc<dyn PeerSocket>,
     pub(super) account: SessionAccount,
     /// What requests that are being served hold.
     pub(super) held_bytes: Cell<usize>,
@@ -72,6 +72,9 @@ pub trait PeerSocket {
 
     /// Whom what the peer takes is counted for.
     fn address(&self) -> Address;
+
+    /// Whether the peer has shown a certificate for this host.
+    fn is_certified_for(&self, host: &str) -> bool;
 }
 
 /// How far the taking of requests came.

@@ -16,6 +16,7 @@ const CRATES: [CrateRule; 23] = [
     CrateRule { folder: "model", package: "ladoga-model", may_use: &[] },
     CrateRule { folder: "access", package: "ladoga-access", may_use: &["model"] },
     CrateRule { folder: "env", package: "ladoga-env", may_use: &["model"] },
+    CrateRule { folder: "tls", package: "ladoga-tls", may_use: &["env"] },
     CrateRule { folder: "storage", package: "ladoga-storage", may_use: &["env", "model"] },
     CrateRule { folder: "backup", package: "ladoga-backup", may_use: &["model", "env", "storage"] },
     // Development only: tests of pure machines use it, and the simulation.
@@ -34,7 +35,7 @@ const CRATES: [CrateRule; 23] = [
     CrateRule {
         folder: "replica",
         package: "ladoga-replica",
-        may_use: &["model", "access", "env", "cluster", "service", "runtime", "local", "http1"],
+        may_use: &["model", "access", "env", "tls", "cluster", "service", "runtime", "local", "http1"],
     },
     CrateRule { folder: "cassandra", package: "ladoga-cassandra", may_use: &["model", "service"] },
     CrateRule { folder: "profiler", package: "ladoga-profiler", may_use: &[] },
@@ -42,7 +43,9 @@ const CRATES: [CrateRule; 23] = [
     CrateRule {
         folder: "front",
         package: "ladoga-front",
-        may_use: &["model", "access", "env", "service", "runtime", "server", "http1", "resp", "profiler"],
+        may_use: &[
+            "model", "access", "env", "tls", "service", "runtime", "server", "http1", "resp", "profiler",
+        ],
     },
     // Assembly only. Its tests look at what peers say to each other.
     CrateRule {
@@ -52,6 +55,7 @@ const CRATES: [CrateRule; 23] = [
             "model",
             "access",
             "env",
+            "tls",
             "storage",
             "cluster",
             "service",
@@ -64,13 +68,13 @@ const CRATES: [CrateRule; 23] = [
             "http1",
         ],
     },
-    CrateRule { folder: "lab", package: "ladoga-lab", may_use: &["http1", "profiler"] },
+    CrateRule { folder: "lab", package: "ladoga-lab", may_use: &["http1", "profiler", "tls"] },
     // `ladoga check` verifies a data directory without a node; a binary chooses its allocator, which allocation profiles
     // look into, and `ladoga profile` knows their formats.
     CrateRule {
         folder: "ladoga",
         package: "ladoga",
-        may_use: &["node", "lab", "http1", "profiler", "backup", "storage", "env", "access", "model"],
+        may_use: &["node", "lab", "http1", "profiler", "backup", "storage", "tls", "env", "access", "model"],
     },
     CrateRule {
         folder: "sim",

@@ -79,7 +79,7 @@ impl Cut {
         for (place, (name, begun)) in part.nodes.iter().zip(begun).enumerate() {
             match begun.map_err(why).and_then(|begun| counted(begun, &part.nodes, place)) {
                 Ok(begun) => {
-                    let reached = if place == part.own { Some(url.clone()) } else { other(url, name) };
+                    let reached = if place == part.own { Some(url.clone()) } else { url.of_sibling(name) };
                     cut.nodes.push((name.clone(), reached.unwrap_or_else(|| url.clone()), begun));
                 }
                 Err(why) => cut.missing.push(Missing { url: name.clone(), why }),
@@ -126,12 +126,7 @@ fn counted(begun: Checkpoint, nodes: &[String], place: usize) -> Result<Checkpoi
 
 fn begin_other(url: &Url, name: &str) -> Result<Checkpoint, Failure> {
     let wrong = || Failure::Failed(format!("'{name}' is no URL of a node"));
-    Checkpoint::begin(&other(url, name).ok_or_else(wrong)?)
-}
-
-/// Another node of the cluster is shown the same token.
-fn other(url: &Url, name: &str) -> Option<Url> {
-    Some(Url { bearer: url.bearer.clone(), ..Url::parse(name)? })
+    Checkpoint::begin(&url.of_sibling(name).ok_or_else(wrong)?)
 }
 
 fn why(failure: Failure) -> String {

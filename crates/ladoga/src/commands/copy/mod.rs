@@ -51,8 +51,8 @@ struct Sides {
 /// Copies, verifies, or both.
 pub(crate) fn copy(arguments: &CopyArguments) -> Result<(), Failure> {
     let sides = Sides {
-        from: FROM.url(&arguments.from, arguments.from_token_file.as_deref())?,
-        to: TO.url(&arguments.to, arguments.to_token_file.as_deref())?,
+        from: FROM.url(&arguments.from, arguments.from_token_file.as_deref(), &arguments.tls)?,
+        to: TO.url(&arguments.to, arguments.to_token_file.as_deref(), &arguments.tls)?,
         patience: Patience::of(Duration::from_secs(u64::from(arguments.patience))),
     };
     check_different(&sides)?;

@@ -37,8 +37,8 @@ mod tests {
     fn nothing_is_passed_over() {
         let mut order = Order::new();
         let mut finish = |number: u64| order.finish(number, number).collect::<Vec<_>>();
-        assert_eq!(finish(1), []);
-        assert_eq!(finish(3), []);
+        assert!(finish(1).is_empty());
+        assert!(finish(3).is_empty());
         assert_eq!(finish(0), [0, 1]);
         assert_eq!(finish(2), [2, 3]);
         assert_eq!(finish(4), [4]);

@@ -1,17 +1,23 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rustls::client::WantsClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, ClientConfig, ConfigBuilder, DigitallySignedStruct, Error, RootCertStore,
+    SignatureScheme,
+};
 
-use crate::error::{LabError, Outcome};
+use super::Unusable;
+use crate::pem::read_bounded;
+use crate::provider;
+use crate::state::authorities;
 
 /// Whose certificates are accepted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum Trust {
+pub enum Trust {
     /// Anybody's, as wrk does.
     #[default]
     Anybody,
@@ -22,48 +28,36 @@ pub(crate) enum Trust {
 }
 
 impl Trust {
-    pub(super) fn client_config(&self) -> Outcome<ClientConfig> {
-        let provider = Arc::new(ring::default_provider());
+    pub(super) fn client_config(&self) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, Unusable> {
+        let provider = provider();
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| LabError::Usage(format!("cannot set TLS up: {error}")))?;
-        let builder = match self.roots()? {
+            .with_safe_default_protocol_versions()?;
+        Ok(match self.roots()? {
             Some(roots) => builder.with_root_certificates(roots),
             None => builder.dangerous().with_custom_certificate_verifier(Arc::new(Unverified { provider })),
-        };
-        Ok(builder.with_no_client_auth())
+        })
     }
 
     /// None if every certificate is accepted.
-    fn roots(&self) -> Outcome<Option<RootCertStore>> {
-        let mut roots = RootCertStore::empty();
+    fn roots(&self) -> Result<Option<RootCertStore>, Unusable> {
         match self {
-            Self::Anybody => return Ok(None),
-            Self::System => {
+            Trust::Anybody => Ok(None),
+            Trust::System => {
                 let found = rustls_native_certs::load_native_certs();
+                let mut roots = RootCertStore::empty();
                 roots.add_parsable_certificates(found.certs);
                 if roots.is_empty() {
                     let reason = found.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
-                    return Err(LabError::Usage(format!(
-                        "this system has no certificates of authorities{reason}. Name a file with --ca"
-                    )));
+                    return Err(Unusable::NoAuthorities(reason));
                 }
+                Ok(Some(roots))
             }
-            Self::File(path) => {
-                let unusable = |reason: String| {
-                    LabError::Usage(format!("--ca: {} has no usable certificate: {reason}", path.display()))
-                };
-                let certificates = CertificateDer::pem_file_iter(path);
-                for certificate in certificates.map_err(|error| unusable(error.to_string()))? {
-                    let certificate = certificate.map_err(|error| unusable(error.to_string()))?;
-                    roots.add(certificate).map_err(|error| unusable(error.to_string()))?;
-                }
-                if roots.is_empty() {
-                    return Err(unusable("expected PEM, -----BEGIN CERTIFICATE-----".to_owned()));
-                }
+            Trust::File(path) => {
+                let named = |error| Unusable::Read { file: path.display().to_string(), error };
+                let content = read_bounded(path).map_err(named)?;
+                Ok(Some(authorities(path, &content)?.0))
             }
         }
-        Ok(Some(roots))
     }
 }
 

@@ -1,0 +1,98 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::certs::Certs;
+use crate::support::{Directory, Ladoga};
+
+const HOST: &str = "127.0.0.1";
+
+#[test]
+fn the_commands_go_by_https() {
+    let certs = Certs::of(&[HOST]);
+    let node = certs.start(certs.launch(HOST));
+    let (url, authority) = (format!("https://{}", node.address()), certs.made("ca.pem"));
+    let run = |arguments: &[&str], input: &[u8]| {
+        let all = [arguments, &["--url", &url, "--cacert", &authority]].concat();
+        Ladoga::new(&all).input(input).run().expect_success()
+    };
+    run(&["put", "a", "deep"], b"");
+    assert_eq!(run(&["get", "a"], b"").stdout, b"deep");
+    let large = vec![b'x'; 3 << 20];
+    run(&["put", "large"], &large);
+    assert!(run(&["get", "large"], b"").stdout == large);
+    assert_eq!(run(&["increment", "n", "4"], b"").text(), "4\n");
+    run(&["status"], b"");
+    // Both directions at the same time, and more than the buffers hold.
+    let many: String =
+        (0..30_000).map(|n| format!("{{\"op\":\"put\",\"key\":\"k{n:05}\",\"value\":\"v\"}}\n")).collect();
+    let answers = run(&["batch", "-"], many.as_bytes());
+    assert_eq!(answers.text().lines().count(), 30_000);
+    assert_eq!(run(&["count", "--prefix", "k"], b"").text().trim(), "30000");
+    let exported = run(&["export", "--prefix", "k"], b"");
+    run(&["import", "-"], &exported.stdout);
+    run(&["delete", "a"], b"");
+    // By the environment, and with any certificate.
+    let got = Ladoga::new(["get", "n"]).env("LADOGA_URL", &url).env("LADOGA_CACERT", &authority).run();
+    assert_eq!(got.expect_success().stdout, b"4");
+    for flag in ["-k", "--insecure-skip-verify"] {
+        assert_eq!(Ladoga::new(["get", "n", "--url", &url, flag]).run().expect_success().stdout, b"4");
+    }
+    let page = certs.text("profile.html");
+    run(&["profile", "--seconds", "1", "-o", &page], b"");
+    assert!(fs::metadata(&page).expect("a profile").len() > 0);
+    let bench = ["bench", "-t1", "-c2", "-d1s", "--ca", &authority, &format!("{url}/v0/entity?id=n")];
+    let measured = Ladoga::new(bench).run().expect_success();
+    assert!(measured.text().contains("requests in"), "{}", measured.text());
+}
+
+#[test]
+fn what_is_wrong_with_files_is_told() {
+    let directory = Directory::new();
+    let path = |name: &str| directory.path().join(name).to_str().expect("a path of text").to_owned();
+    fs::write(path("bad"), "nonsense").expect("a file");
+    let url = ["--url", "https://127.0.0.1:1"];
+    for (flags, said) in [
+        (vec!["--cacert", &*path("none")], "cannot be read"),
+        (vec!["--cacert", &*path("bad")], "expected a certificate"),
+        (vec!["-k", "--cert", &*path("bad"), "--key", &*path("bad")], "expected a certificate"),
+        (vec!["--cert", &*path("bad")], "--key"),
+    ] {
+        let all = [&["get", "a"], &url[..], &flags].concat();
+        Ladoga::new(&all).run().expect_failure(2, &[said]);
+    }
+}
+
+#[test]
+fn certificates_are_made_once_and_shown() {
+    let directory = Directory::new();
+    let dir = directory.path().join("certs").to_str().expect("a path of text").to_owned();
+    let create = |more: &[&str]| Ladoga::new([&["certs", "create", "--dir", &dir], more].concat()).run();
+    let made =
+        create(&["--host", "localhost,127.0.0.1,::1", "--host", "b", "--client", "alice"]).expect_success();
+    assert_eq!(made.text().lines().count(), 8, "{}", made.text());
+    for name in ["ca", "localhost", "b", "alice"] {
+        for (end, mode) in [("pem", 0o644), ("key", 0o600)] {
+            let file = fs::metadata(format!("{dir}/{name}.{end}")).expect("a file");
+            assert_eq!(file.permissions().mode() & 0o777, mode, "{name}.{end}");
+        }
+    }
+    let kept = fs::read(format!("{dir}/ca.key")).expect("a key");
+    create(&["--host", "c"]).expect_failure(1, &["ca.pem exists", "nothing was written"]);
+    assert_eq!(fs::read(format!("{dir}/ca.key")).expect("a key"), kept);
+    assert!(!directory.path().join("certs/c.pem").exists());
+    create(&["--host", "../a"]).expect_failure(2, &["expected names and addresses"]);
+    create(&["--host", "ca"]).expect_failure(2, &["expected names and addresses"]);
+    create(&[]).expect_failure(2, &["--host"]);
+    let shown = Ladoga::new(["certs", "show", &format!("{dir}/localhost.pem")]).run().expect_success();
+    for part in ["CN=localhost", "localhost, 127.0.0.1, ::1", "signed by CN=Ladoga certs", "expires   20"] {
+        assert!(shown.text().contains(part), "{part} is not in {}", shown.text());
+    }
+    let authority = Ladoga::new(["certs", "show", &format!("{dir}/ca.pem")]).run().expect_success();
+    assert!(authority.text().contains("an authority"), "{}", authority.text());
+    Ladoga::new(["certs", "show", &format!("{dir}/ca.key")])
+        .run()
+        .expect_failure(1, &["expected a certificate"]);
+    Ladoga::new(["certs", "show", &format!("{dir}/none")]).run().expect_failure(1, &["none"]);
+    let help = Ladoga::new(["certs", "create", "--help"]).run().expect_success();
+    assert!(help.text().contains("ladoga serve --tls-cert certs/localhost.pem"), "{}", help.text());
+}

@@ -1,0 +1,196 @@
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+
+use crate::certs::Certs;
+use crate::support::{DEADLINE, Launch, Node, assert_refusal, entity, wait_until};
+
+const HOST: &str = "127.0.0.1";
+
+/// How many handshakes came to nothing for this reason.
+fn failed(certs: &Certs, node: &Node, reason: &str) -> u64 {
+    let metrics = certs.trusting().open(node.address()).request("GET", "/metrics", None);
+    let name = format!("ladoga_tls_handshakes_failed_total{{reason=\"{reason}\"}} ");
+    let line = metrics.text().lines().find_map(|line| line.strip_prefix(&*name)).expect("a reason");
+    line.parse().expect("a number")
+}
+
+/// Reads to the end, also if that is a reset.
+fn drain(mut socket: TcpStream) -> Vec<u8> {
+    socket.set_read_timeout(Some(DEADLINE)).expect("a time-out");
+    let mut bytes = Vec::new();
+    let _ = socket.read_to_end(&mut bytes);
+    bytes
+}
+
+/// What a client sends first.
+fn client_hello(certs: &Certs, node: &Node) -> Vec<u8> {
+    let mut hello = Vec::new();
+    certs.trusting().session(node.address()).write_tls(&mut hello).expect("bytes");
+    hello
+}
+
+#[test]
+fn a_plain_request_is_told_what_is_wrong() {
+    let certs = Certs::of(&[HOST]);
+    let node = certs.start(certs.launch(HOST));
+    let mut connection = node.connect();
+    let refused = connection.request("GET", &entity("a"), None);
+    assert_refusal(&refused, 400, "a request without TLS");
+    assert!(refused.text().contains("speaks TLS") && refused.closes(), "{refused:?}");
+    connection.expect_closed();
+    // The same if it sends a value at once.
+    let mut connection = node.connect();
+    connection.send_request("PUT", &entity("a"), Some(&vec![b'v'; 1 << 20]));
+    assert_eq!(connection.response().status, 400);
+    wait_until("counted", || failed(&certs, &node, "not_tls") == 2);
+}
+
+#[test]
+fn a_handshake_with_a_plain_port_is_told_what_is_wrong() {
+    let certs = Certs::of(&[HOST]);
+    let node = Node::start();
+    assert!(certs.trusting().try_open(node.address()).is_err());
+    let url = format!("https://{}", node.address());
+    let outcome = crate::support::Ladoga::new(["get", "a", "--url", &url, "-k"]).run();
+    outcome.expect_failure(1, &["does not speak TLS", "use http://"]);
+    assert_eq!(node.connect().request("GET", "/v0/status", None).status, 200);
+}
+
+#[test]
+fn half_a_handshake_is_cut_off_and_holds_up_nobody() {
+    let certs = Certs::of(&[HOST]);
+    let launch = certs.with(Launch::new().env("LADOGA_REQUEST_TIMEOUT_MS", "1500"), HOST);
+    let node = certs.start(launch);
+    let hello = client_hello(&certs, &node);
+    let open = || TcpStream::connect(node.address()).expect("a connection");
+    let mut halves: Vec<TcpStream> = [0, 1, 5, hello.len() / 2, hello.len() - 1, hello.len()]
+        .iter()
+        .map(|&sent| {
+            let mut socket = open();
+            socket.write_all(&hello[..sent]).expect("bytes that can be sent");
+            socket
+        })
+        .collect();
+    assert_eq!(certs.trusting().open(node.address()).request("GET", "/v0/status", None).status, 200);
+    for half in halves.drain(..) {
+        drain(half);
+    }
+    wait_until("counted", || failed(&certs, &node, "timeout") == 6);
+    // Who leaves in the middle is counted, too.
+    let mut gone = open();
+    gone.write_all(&hello[..9]).expect("bytes that can be sent");
+    gone.shutdown(Shutdown::Both).expect("a connection");
+    wait_until("counted", || failed(&certs, &node, "closed") >= 1);
+}
+
+#[test]
+fn a_handshake_byte_by_byte_is_one() {
+    let certs = Certs::of(&[HOST]);
+    let node = certs.start(certs.launch(HOST));
+    let mut socket = TcpStream::connect(node.address()).expect("a connection");
+    socket.set_nodelay(true).expect("an option");
+    let mut session = certs.trusting().session(node.address());
+    while session.is_handshaking() {
+        let mut bytes = Vec::new();
+        while session.wants_write() {
+            session.write_tls(&mut bytes).expect("bytes");
+        }
+        for byte in bytes {
+            socket.write_all(&[byte]).expect("a byte that can be sent");
+        }
+        if session.is_handshaking() {
+            session.read_tls(&mut socket).expect("bytes");
+            session.process_new_packets().expect("a handshake");
+        }
+    }
+    let mut stream = rustls::Stream::new(&mut session, &mut socket);
+    stream.write_all(b"GET /v0/status HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+}
+
+#[test]
+fn nonsense_ends_its_own_connection_only() {
+    let certs = Certs::of(&[HOST]);
+    let node = certs.start(certs.launch(HOST));
+    let mut served = certs.trusting().open(node.address());
+    let hello = client_hello(&certs, &node);
+    let mut flipped: Vec<Vec<u8>> = (0..hello.len().min(120))
+        .step_by(7)
+        .map(|at| {
+            let mut bytes = hello.clone();
+            bytes[at] ^= 0xff;
+            bytes
+        })
+        .collect();
+    flipped.push([&[22, 3, 1, 255, 255][..], &vec![0; 70_000]].concat());
+    flipped.push(vec![22; 100_000]);
+    for bytes in flipped {
+        let mut socket = TcpStream::connect(node.address()).expect("a connection");
+        // It may be closed before all is sent.
+        let _ = socket.write_all(&bytes);
+        let _ = socket.shutdown(Shutdown::Write);
+        drain(socket);
+        assert_eq!(served.request("GET", "/v0/status", None).status, 200);
+    }
+}
+
+#[test]
+fn a_flood_of_handshakes_lets_others_in() {
+    let certs = Certs::of(&[HOST]);
+    let node = certs.start(certs.launch(HOST));
+    let hello = client_hello(&certs, &node);
+    // More than there may be at a time, all of which wait for ever.
+    let flood: Vec<TcpStream> = (0..400)
+        .map(|_| {
+            let mut socket = TcpStream::connect(node.address()).expect("a connection");
+            socket.write_all(&hello).expect("bytes that can be sent");
+            socket
+        })
+        .collect();
+    for _ in 0..20 {
+        let mut connection = certs.trusting().open(node.address());
+        assert_eq!(connection.request("GET", "/v0/status", None).status, 200);
+    }
+    drop(flood);
+}
+
+#[test]
+fn only_versions_that_are_safe_are_spoken() {
+    let certs = Certs::of(&[HOST]);
+    let node = certs.start(certs.launch(HOST));
+    for versions in [&[&rustls::version::TLS12][..], &[&rustls::version::TLS13]] {
+        let connection = certs.trusting().by(versions).open(node.address());
+        assert_eq!(connection.version(), Some(versions[0].version));
+    }
+    // TLS 1.1: a hello that knows nothing newer.
+    let mut hello = vec![3, 2];
+    hello.extend([7; 32]);
+    hello.extend([0, 0, 2, 0, 0x2f, 1, 0]);
+    let mut record = vec![22, 3, 1, 0, hello.len() as u8 + 4, 1, 0, 0, hello.len() as u8];
+    record.extend(hello);
+    let mut socket = TcpStream::connect(node.address()).expect("a connection");
+    socket.write_all(&record).expect("bytes that can be sent");
+    let answer = drain(socket);
+    assert_eq!((answer[0], answer[5]), (21, 2), "a fatal alert: {answer:?}");
+    // Who speaks only HTTP/2 has nothing in common with it.
+    assert!(certs.trusting().speaking(&["h2"]).try_open(node.address()).is_err());
+    assert_eq!(certs.trusting().speaking(&[]).open(node.address()).protocol(), None);
+    assert!(failed(&certs, &node, "incompatible") >= 2);
+}
+
+#[test]
+fn a_node_that_stops_waits_for_no_handshake() {
+    let certs = Certs::of(&[HOST]);
+    let mut node = certs.start(certs.launch(HOST));
+    let hello = client_hello(&certs, &node);
+    let mut half = TcpStream::connect(node.address()).expect("a connection");
+    half.write_all(&hello[..hello.len() / 2]).expect("bytes that can be sent");
+    let mut served = certs.trusting().open(node.address());
+    assert_eq!(served.request("PUT", &entity("a"), Some(b"v")).status, 201);
+    // Its time-outs are longer than a test may take.
+    node.stop();
+    drain(half);
+    assert_eq!(served.rest().expect("an end as TLS has it"), b"");
+}

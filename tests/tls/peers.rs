@@ -1,0 +1,165 @@
+use std::fs;
+use std::net::Ipv4Addr;
+
+use crate::certs::{Certs, Made, wait_until_it_serves};
+use crate::secure::Trusting;
+use crate::support::{Launch, Node, entity, wait_until};
+
+/// Three hosts of this machine.
+const HOSTS: [&str; 3] = ["127.0.0.1", "127.0.0.2", "127.0.0.3"];
+
+/// Three nodes, each with the certificate of its host, unless another is given for it.
+fn launches(certs: &Certs, shown: [&str; 3]) -> Vec<Launch> {
+    let on = |host: &str| Launch::patient().on_host(host.parse::<Ipv4Addr>().expect("an address"));
+    let launches = HOSTS.map(on);
+    let urls: Vec<String> =
+        launches.iter().map(|launch| launch.url().replace("http://", "https://")).collect();
+    let all = urls.join(",");
+    let patience = [("PEER", "20000"), ("PEER_CONNECT", "20000"), ("QUORUM", "3000")];
+    launches
+        .into_iter()
+        .zip(&urls)
+        .zip(shown)
+        .map(|((launch, url), shown)| {
+            let launch = patience.into_iter().fold(launch, |launch, (name, timeout_ms)| {
+                launch.env(&format!("LADOGA_{name}_TIMEOUT_MS"), timeout_ms)
+            });
+            certs
+                .with(launch, shown)
+                .flag("--cluster", &all)
+                .flag("--advertise", url)
+                .flag("--peer-ca", &certs.made("ca.pem"))
+        })
+        .collect()
+}
+
+fn start(launches: Vec<Launch>, trusting: &Trusting) -> Vec<Node> {
+    let nodes: Vec<Node> = launches.into_iter().map(Launch::spawn).collect();
+    nodes.iter().for_each(|node| wait_until_it_serves(node, trusting));
+    nodes
+}
+
+fn put_on_all(node: &Node, trusting: &Trusting, key: &str) {
+    let target = format!("{}&replicas=3/3", entity(key));
+    wait_until("nodes that reach each other", || {
+        let Ok(mut connection) = trusting.try_open(node.address()) else { return false };
+        connection.try_request("PUT", &target, Some(b"v")).is_ok_and(|response| response.status == 201)
+    });
+}
+
+fn refused(node: &Node, trusting: &Trusting) -> u64 {
+    let metrics = trusting.open(node.address()).request("GET", "/metrics", None);
+    let name = "ladoga_tls_peers_refused_total ";
+    metrics.text().lines().find_map(|line| line.strip_prefix(name)).expect(name).parse().expect("a number")
+}
+
+/// What who asks for the protocol of nodes is answered.
+fn knock(node: &Node, trusting: &Trusting) -> Option<u16> {
+    let mut connection = trusting.try_open(node.address()).ok()?;
+    connection.send(format!(
+        "GET /v0/peer HTTP/1.1\r\nHost: {}\r\nConnection: upgrade\r\nUpgrade: ladoga-peer/0\r\n\r\n",
+        node.address()
+    ));
+    connection.try_response().ok().map(|response| response.status)
+}
+
+#[test]
+fn nodes_reach_each_other_and_let_no_stranger_in() {
+    let certs = Certs::of(&HOSTS);
+    let trusting = certs.trusting();
+    let mut nodes = start(launches(&certs, HOSTS), &trusting);
+    put_on_all(&nodes[0], &trusting, "a");
+    for node in &nodes {
+        // Ordinary clients need no certificate.
+        assert_eq!(trusting.open(node.address()).request("GET", &entity("a"), None).body, b"v");
+    }
+    let report = trusting.open(nodes[0].address()).request("GET", "/v0/cluster", None);
+    assert!(report.text().contains("https://127.0.0.2:") && !report.text().contains("http://"), "{report:?}");
+
+    let read = |name: &str| fs::read_to_string(certs.made(name)).expect("a file");
+    let before = refused(&nodes[0], &trusting);
+    // Without a certificate, and with one that the authority has signed for somebody who is no node.
+    assert_eq!(knock(&nodes[0], &trusting), Some(403));
+    let alice = trusting.clone().showing(&read("alice.pem"), &read("alice.key"));
+    assert_eq!(knock(&nodes[0], &alice), Some(403));
+    assert_eq!(refused(&nodes[0], &trusting), before + 2);
+    assert!(nodes[0].log().contains("refused a peer"), "{}", nodes[0].log());
+    // Of another authority: there is not even a handshake.
+    for stranger in [Made::new(HOSTS[1], |_| {}), Made::expired(HOSTS[1])] {
+        let stranger = trusting.clone().showing(&stranger.certificate, &stranger.key);
+        assert_eq!(knock(&nodes[0], &stranger), None);
+    }
+    // A node is let in; this is another version of the protocol.
+    let node = trusting.clone().showing(&read("127.0.0.2.pem"), &read("127.0.0.2.key"));
+    assert_eq!(knock(&nodes[0], &node), Some(426));
+
+    // One that was away is one of them again.
+    nodes[2].stop();
+    nodes[2].spawn();
+    wait_until_it_serves(&nodes[2], &trusting);
+    put_on_all(&nodes[1], &trusting, "b");
+    nodes[1].kill();
+    nodes[1].spawn();
+    wait_until_it_serves(&nodes[1], &trusting);
+    put_on_all(&nodes[0], &trusting, "c");
+}
+
+/// Its certificate is one of the cluster, and not its own.
+#[test]
+fn a_node_is_who_its_certificate_says() {
+    let certs = Certs::of(&HOSTS);
+    let trusting = certs.trusting();
+    // The third shows what belongs to the second.
+    let nodes: Vec<Node> =
+        launches(&certs, [HOSTS[0], HOSTS[1], HOSTS[1]]).into_iter().map(Launch::spawn).collect();
+    nodes[..2].iter().for_each(|node| wait_until_it_serves(node, &trusting));
+    let target = format!("{}&replicas=2/3", entity("a"));
+    wait_until("two nodes that reach each other", || {
+        let put = trusting.open(nodes[0].address()).request("PUT", &target, Some(b"v"));
+        put.status == 201
+    });
+    wait_until("a node that is refused", || nodes[0].log().contains("its certificate is not for 127.0.0.3"));
+    wait_until("a node that is not asked", || {
+        let report = trusting.open(nodes[0].address()).request("GET", "/v0/cluster", None);
+        report.text().contains("certificate is for another name")
+    });
+    assert!(refused(&nodes[0], &trusting) > 0);
+}
+
+#[test]
+fn certificates_of_nodes_are_read_anew() {
+    let (certs, other) = (Certs::of(&HOSTS), Certs::of(&HOSTS));
+    let trusting = certs.trusting();
+    let mut nodes = start(launches(&certs, HOSTS), &trusting);
+    put_on_all(&nodes[0], &trusting, "a");
+    // Both authorities count while nodes go over from one to the other.
+    let both =
+        [fs::read(certs.made("ca.pem")), fs::read(other.made("ca.pem"))].map(|file| file.expect("a file"));
+    fs::write(certs.made("ca.pem"), both.concat()).expect("a file");
+    let hang_up = |nodes: &[Node], count: &dyn Fn(&Node) -> bool| {
+        nodes.iter().for_each(|node| node.signal("HUP"));
+        nodes.iter().for_each(|node| wait_until("files that are read anew", || count(node)));
+    };
+    hang_up(&nodes, &|node| has_reloaded(node, &trusting, 1));
+    for host in HOSTS {
+        for end in ["pem", "key"] {
+            let name = format!("{host}.{end}");
+            fs::copy(other.made(&name), certs.made(&name)).expect("a copy");
+        }
+    }
+    let new = other.trusting();
+    hang_up(&nodes, &|node| new.try_open(node.address()).is_ok());
+    put_on_all(&nodes[0], &new, "b");
+    // A connection that is made anew is made by the new ones.
+    nodes[1].kill();
+    nodes[1].spawn();
+    wait_until_it_serves(&nodes[1], &new);
+    put_on_all(&nodes[1], &new, "c");
+}
+
+fn has_reloaded(node: &Node, trusting: &Trusting, times: u64) -> bool {
+    let metrics = trusting.open(node.address()).request("GET", "/metrics", None);
+    let name = "ladoga_tls_reloads_total ";
+    let line = metrics.text().lines().find_map(|line| line.strip_prefix(name)).expect(name).to_owned();
+    line.parse::<u64>().expect("a number") >= times
+}

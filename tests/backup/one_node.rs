@@ -15,8 +15,10 @@ fn get(node: &Node, key: &str) -> Response {
     node.connect().request("GET", &entity(key), None)
 }
 
-/// What a reader can tell about keys: status, value, version and expiry.
-fn told(node: &Node, keys: &[String]) -> Vec<(u16, Vec<u8>, Option<String>, Option<String>)> {
+/// What a reader can tell about a key: status, value, version and expiry.
+type Told = (u16, Vec<u8>, Option<String>, Option<String>);
+
+fn told(node: &Node, keys: &[String]) -> Vec<Told> {
     let mut connection = node.connect();
     let told = |key: &String| {
         let response = connection.request("GET", &entity(key), None);

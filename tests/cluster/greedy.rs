@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use ladoga_model::{HybridClock, Stamp, Version};
 use ladoga_node::peers::NodeList;
 use ladoga_node::peers::wire::{
-    Answer, AsOf, FRAME_BYTES_MAX, Hello, Origin, PROTOCOL_VERSION, Request, Statement, take_frame,
+    Answer, AsOf, FRAME_BYTES_MAX, Hello, Origin, Request, Statement, Versions, take_frame,
 };
 
 use crate::cluster::{Cluster, launches};
@@ -56,7 +56,7 @@ impl Greedy {
         let list = NodeList::first(cluster.nodes.iter().map(Node::url)).expect("a list");
         let node = list.find(&cluster.nodes[1].url()).expect("it is in the list").0;
         let statement = Statement::default();
-        let hello = Hello { version: PROTOCOL_VERSION, node, wall_ms: wall_ms(), statement, nodes: list };
+        let hello = Hello { versions: Versions::OWN, node, wall_ms: wall_ms(), statement, nodes: list };
         let mut out = BytesMut::new();
         Request::Hello(hello).put(&mut out, 0);
         greedy.0.write_all(&out).expect("a node that reads");

@@ -13,7 +13,7 @@ const AT_ONCE: usize = 200;
 fn ask(connection: &mut Connection, method: &str, authorization: &str) {
     for first in (0..ACCESSES).step_by(AT_ONCE) {
         let of = |number: usize| {
-            let key = if number % 2 == 0 { "user:hot".to_owned() } else { format!("item/{number}") };
+            let key = if number.is_multiple_of(2) { "user:hot".to_owned() } else { format!("item/{number}") };
             let target = entity(key);
             format!("{method} {target} HTTP/1.1\r\nHost: h\r\n{authorization}Content-Length: 0\r\n\r\n")
         };

@@ -23,8 +23,8 @@ fn the_commands_go_by_https() {
     assert_eq!(run(&["increment", "n", "4"], b"").text(), "4\n");
     run(&["status"], b"");
     // Both directions at the same time, and more than the buffers hold.
-    let many: String =
-        (0..30_000).map(|n| format!("{{\"op\":\"put\",\"key\":\"k{n:05}\",\"value\":\"v\"}}\n")).collect();
+    let line = |n| format!("{{\"op\":\"put\",\"key\":\"k{n:05}\",\"value\":\"v\"}}\n");
+    let many: String = (0..30_000).map(line).collect();
     let answers = run(&["batch", "-"], many.as_bytes());
     assert_eq!(answers.text().lines().count(), 30_000);
     assert_eq!(run(&["count", "--prefix", "k"], b"").text().trim(), "30000");

@@ -64,7 +64,7 @@ impl Trusting {
                 builder.with_client_auth_cert(chain.expect("certificates"), key).expect("a pair")
             }
         };
-        config.alpn_protocols = self.protocols.clone();
+        config.alpn_protocols.clone_from(&self.protocols);
         Arc::new(config)
     }
 

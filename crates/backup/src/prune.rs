@@ -36,7 +36,7 @@ pub fn prune(repository: &Repository, _: &Writing, keep: usize) -> Result<Pruned
         disk.remove(&path).map_err(Error::io("remove", &path))?;
     }
     let names = disk.list(&dir).map_err(Error::io("list", &dir))?;
-    for name in names.iter().filter(|name| name.ends_with(".new")) {
+    for name in names.iter().filter(|name| name.strip_suffix(".new").is_some()) {
         let path = dir.join(name);
         disk.remove(&path).map_err(Error::io("remove", &path))?;
     }
@@ -53,7 +53,7 @@ fn sweep(repository: &Repository, needed: &BTreeSet<StoredName>) -> Result<u64, 
         let is_needed = match name.parse::<StoredName>() {
             Ok(stored) => needed.contains(&stored),
             // Nothing of ours is left alone but what is being fetched, and nobody fetches now.
-            Err(()) => !name.ends_with(".new"),
+            Err(()) => name.strip_suffix(".new").is_none(),
         };
         if !is_needed {
             let path = dir.join(name);

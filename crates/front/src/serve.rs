@@ -145,7 +145,7 @@ async fn answer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>, request: Reque
     }
     let written = match outcome {
         Outcome::Answer(answer) => write_answer(core, link, answer).await.map_err(StreamError::from),
-        Outcome::Stream(streamed) => stream(core, link, streamed).await,
+        Outcome::Stream(streamed) => stream(core, link, *streamed).await,
         // Boxed, so that connections which follow nothing are no larger for it.
         Outcome::Follow(following) => Box::pin(follow(door, link, following)).await,
         Outcome::Exchange(exchange) => exchange.await,

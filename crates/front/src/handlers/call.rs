@@ -99,7 +99,7 @@ pub(crate) enum Outcome {
     /// An answer in memory.
     Answer(Answer),
     /// One that is not.
-    Stream(Streamed),
+    Stream(Box<Streamed>),
     /// One that has no end.
     Follow(Following),
     /// One with the status 200 that is written while the body of the request is read.

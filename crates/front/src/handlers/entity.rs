@@ -78,7 +78,7 @@ fn large_value<K: KeyValue>(
         link.asked.waited(|waits| waits.admission_ns += waited_ns);
         let first = pieces.next().await?;
         let bytes = Some(bytes);
-        Ok(Outcome::Stream(Streamed {
+        Ok(Outcome::Stream(Box::new(Streamed {
             content_type: OCTETS,
             etag,
             bytes,
@@ -87,7 +87,7 @@ fn large_value<K: KeyValue>(
             first,
             alive: b"",
             permit,
-        }))
+        })))
     }))
 }
 

@@ -36,7 +36,7 @@ fn stream<K: KeyValue>(call: &Call<'_, K>, target: RangeTarget, telling: Telling
         link.asked.waited(|waits| waits.admission_ns += waited_ns);
         let pieces = service.range(&context, target.range, telling.format()).await?;
         let first = first_piece(&link, pieces).await?;
-        Ok(Outcome::Stream(Streamed {
+        Ok(Outcome::Stream(Box::new(Streamed {
             field: None,
             content_type: match telling {
                 Telling { is_json: true, .. } => NDJSON,
@@ -49,7 +49,7 @@ fn stream<K: KeyValue>(call: &Call<'_, K>, target: RangeTarget, telling: Telling
             first,
             alive: telling.alive(),
             permit,
-        }))
+        })))
     }))
 }
 

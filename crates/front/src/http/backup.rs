@@ -49,7 +49,7 @@ pub(crate) fn backup_step(operation: Operation, uri: &Uri) -> Result<BackupStep,
         return Ok(BackupStep::Begin);
     }
     let [id, file, offset, bytes] = parameters(uri.query().unwrap_or(""), ["id", "file", "offset", "bytes"])?;
-    let id = checkpoint_id(id.unwrap_or_default())?;
+    let id = checkpoint_id(&id.unwrap_or_default())?;
     if operation == Operation::BackupEnd {
         return Ok(BackupStep::End { id });
     }
@@ -61,11 +61,11 @@ pub(crate) fn backup_step(operation: Operation, uri: &Uri) -> Result<BackupStep,
     Ok(BackupStep::Read { id, file: name.into(), offset, bytes_max })
 }
 
-fn checkpoint_id(text: Cow<'_, [u8]>) -> Result<u64, BackupError> {
+fn checkpoint_id(text: &[u8]) -> Result<u64, BackupError> {
     let is_id = text.len() == 16 && text.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    let digits = str::from_utf8(&text).ok().filter(|_| is_id);
+    let digits = str::from_utf8(text).ok().filter(|_| is_id);
     let id = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    id.ok_or_else(|| BackupError::Id { found: Quote::of(&text) })
+    id.ok_or_else(|| BackupError::Id { found: Quote::of(text) })
 }
 
 fn number(name: &'static str, text: Option<Cow<'_, [u8]>>) -> Result<Option<u64>, BackupError> {

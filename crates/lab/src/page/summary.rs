@@ -186,7 +186,8 @@ pub(super) fn published(report: &Report) -> String {
     if rows.is_empty() {
         return rows;
     }
-    let heads: String = names.iter().map(|name| format!("<th>{}</th>", escape(name))).collect();
+    let head = |name: &&str| format!("<th>{}</th>", escape(name));
+    let heads: String = names.iter().map(head).collect();
     format!(
         "<h2 id=\"published\">Beside the published load tests</h2>\n<p>They were measured by others, on other machines. Each run does what the \
          publication did; where nothing stands, it names no figure.</p>\n\
@@ -195,6 +196,9 @@ pub(super) fn published(report: &Report) -> String {
     )
 }
 
+/// One of the figures of a line.
+type FigureOf = fn(&Published) -> Option<f64>;
+
 /// The rows of a run: what was published, where anything was, and what was measured here.
 fn beside_published(
     report: &Report,
@@ -202,12 +206,12 @@ fn beside_published(
     conditions: &Conditions,
     names: &[&str],
 ) -> String {
-    let sources: [(&str, fn(&Published) -> Option<f64>); 3] = [
+    let sources: [(&str, FigureOf); 3] = [
         ("published, before", |figure| figure.before),
         ("published", |figure| figure.theirs),
         ("here", |figure| figure.ours),
     ];
-    let has_any = |of: fn(&Published) -> Option<f64>| run.published.iter().any(|figure| of(figure).is_some());
+    let has_any = |of: FigureOf| run.published.iter().any(|figure| of(figure).is_some());
     let shown = || sources.iter().filter(|(_, of)| has_any(*of));
     let mark = run.missed_rate().map_or("", |_| NOT_REACHED);
     let mut name = format!(

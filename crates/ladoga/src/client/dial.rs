@@ -10,6 +10,7 @@ use super::{ClientError, Url};
 pub(super) fn connect(url: &Url, patience: Option<Duration>) -> Result<Duplex, ClientError> {
     let unreachable = |error| ClientError::Unreachable { url: url.clone(), error };
     let stream = TcpStream::connect((url.host.as_str(), url.port)).map_err(unreachable)?;
+    stream.set_nodelay(true).map_err(unreachable)?;
     stream.set_write_timeout(patience).map_err(unreachable)?;
     Duplex::open(stream, patience, url.tls.as_ref().map(ClientTls::client)).map_err(unreachable)
 }

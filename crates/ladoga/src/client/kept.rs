@@ -1,20 +1,21 @@
 use std::io::{BufReader, Error, ErrorKind, Write};
-use std::net::TcpStream;
 use std::time::Duration;
 
 use ladoga_http1::answer::{Answers, Asked};
+use ladoga_tls::client::Duplex;
 
+use super::dial::connect;
 use super::{ClientError, Url};
 
 /// A node that says nothing for so long is gone; making a checkpoint may take a while.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_mins(5);
 /// No answer that is read as a whole is longer.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// A connection that carries one request after the other.
 pub(crate) struct KeptConnection {
     url: Url,
-    answers: Option<Answers<BufReader<TcpStream>>>,
+    answers: Option<Answers<BufReader<Duplex>>>,
 }
 
 impl KeptConnection {
@@ -51,17 +52,13 @@ impl KeptConnection {
         Ok((status, body))
     }
 
-    fn connect(&self) -> Result<Answers<BufReader<TcpStream>>, ClientError> {
-        let unreachable = |error| ClientError::Unreachable { url: self.url.clone(), error };
-        let stream = TcpStream::connect((self.url.host.as_str(), self.url.port)).map_err(unreachable)?;
-        stream.set_nodelay(true).map_err(unreachable)?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(unreachable)?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(unreachable)?;
+    fn connect(&self) -> Result<Answers<BufReader<Duplex>>, ClientError> {
+        let stream = connect(&self.url, Some(PATIENCE))?;
         Ok(Answers::new(BufReader::with_capacity(64 << 10, stream)))
     }
 }
 
-fn exchange(answers: &mut Answers<BufReader<TcpStream>>, head: &str) -> Result<(u16, Vec<u8>, bool), Error> {
+fn exchange(answers: &mut Answers<BufReader<Duplex>>, head: &str) -> Result<(u16, Vec<u8>, bool), Error> {
     answers.stream().get_mut().write_all(head.as_bytes())?;
     let head = answers.head(Asked::Ordinary)?;
     let (status, is_kept) = (head.status, head.keep_alive);

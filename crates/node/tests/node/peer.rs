@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use ladoga_cluster::{Acquaintance, Incarnation, NodeId, NodeList, Refusal, Statement};
-use ladoga_node::peers::wire::{Answer, Frame, Hello, PROTOCOL_VERSION, Request, take_frame};
+use ladoga_node::peers::wire::{Answer, Frame, Hello, Request, Versions, take_frame};
 
 /// Longer than anything takes that does not hang.
 const DEADLINE: Duration = Duration::from_secs(90);
@@ -154,7 +154,7 @@ fn listen(
 }
 
 fn hello(id: NodeId, list: &NodeList, statement: Statement) -> Hello {
-    Hello { version: PROTOCOL_VERSION, node: id.0, wall_ms: 0, statement, nodes: list.clone() }
+    Hello { versions: Versions::OWN, node: id.0, wall_ms: 0, statement, nodes: list.clone() }
 }
 
 /// A connection that the test makes to the node, as a peer does.

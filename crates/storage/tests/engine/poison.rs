@@ -162,7 +162,7 @@ fn a_closed_store_takes_nothing_and_does_nothing() {
     assert!(is_closed(engine.seal()));
     assert!(is_closed(engine.sync()));
     assert!(is_closed(engine.create_blob().map(drop)));
-    assert!(is_closed(engine.checkpoint(&machine.dir.join("copy"))));
+    assert!(is_closed(engine.checkpoint(&machine.dir.join("copy")).map(drop)));
     assert_eq!(machine.disk.operations_of(Operation::Write), writes);
     engine.close().unwrap();
     let next = machine.open().unwrap();

@@ -72,8 +72,11 @@ fn repeatedly<T>(patience: Patience, mut attempt: impl FnMut() -> Result<T, Trou
     }
 }
 
-/// A value and when it expires; none if there is none.
-fn read(from: &Url, key: &[u8]) -> Result<Option<(Vec<u8>, Option<u64>)>, Trouble> {
+/// A value, and when it expires if it does.
+type Mortal = (Vec<u8>, Option<u64>);
+
+/// What a key has; none if there is nothing.
+fn read(from: &Url, key: &[u8]) -> Result<Option<Mortal>, Trouble> {
     let Some(response) = get(from, key)? else { return Ok(None) };
     let expires_ms = expires_ms(&response)?;
     let mut value = Vec::new();

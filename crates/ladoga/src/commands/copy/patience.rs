@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn patience_ends_and_begins_anew_after_a_success() {
-        let mut attempts = Patience::of(Duration::from_secs(60)).begin();
+        let mut attempts = Patience::of(Duration::from_mins(1)).begin();
         assert!(attempts.failed(passing(1)).is_ok());
         let mut none = Patience::of(Duration::ZERO).begin();
         let Err(Failure::Failed(reason)) = none.failed(passing(1)) else { panic!("no patience") };

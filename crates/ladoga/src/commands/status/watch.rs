@@ -51,9 +51,8 @@ pub(super) fn watch(url: &Url, seconds: u32) -> Result<(), Failure> {
 fn screen(url: &Url, view: &View<'_>) -> String {
     let cluster = match report(url) {
         Ok(Some(report)) => table(&report),
-        Ok(None) => String::new(),
         Err(Failure::Failed(reason)) => format!("  {reason}\n"),
-        Err(_) => String::new(),
+        Ok(None) | Err(_) => String::new(),
     };
     let seconds = view.seconds;
     format!("{url}, the last {seconds:.1} s (Ctrl-C ends)\n\n{}{cluster}", view.screen())

@@ -138,3 +138,37 @@ fn a_value_that_expires_is_gone_by_the_millisecond() {
     assert_eq!(count.text().trim(), "2");
     assert!(connection.get("long").header("ladoga-expires").is_some());
 }
+
+/// Keys of a range that is far larger than what a door may take for it; as many as one likes by this variable.
+fn keys_of_a_long_range() -> usize {
+    let typed = std::env::var("LADOGA_CASSANDRA_RANGE_KEYS").ok();
+    typed.map_or(40_000, |text| text.parse().expect("LADOGA_CASSANDRA_RANGE_KEYS: a number"))
+}
+
+#[test]
+fn a_long_range_takes_little_memory() {
+    const VALUE_BYTES: usize = 4_000;
+    const GROWTH_BYTES_MAX: u64 = 64 << 20;
+    let Some(door) = door(|launch| launch.flag("--threads", "1")) else { return };
+    let (count, value) = (keys_of_a_long_range(), "v".repeat(VALUE_BYTES));
+    let mut connection = door.connect();
+    for first in (0..count).step_by(1_000) {
+        let line = |number| format!("{{\"op\":\"put\",\"key\":\"key{number:07}\",\"value\":\"{value}\"}}\n");
+        let body: String = (first..count.min(first + 1_000)).map(line).collect();
+        let stored = connection.request("POST", "/v0/batch", Some(body.as_bytes()));
+        assert_eq!(stored.text().matches("\"status\":201").count(), count.min(first + 1_000) - first);
+    }
+    let before = door.resident_bytes();
+    connection.send_request("GET", "/v0/entities?prefix=key", None);
+    assert_eq!(connection.response_head().status, 200);
+    let (mut records, mut most) = (0, before);
+    while let Some((key, read)) = connection.next_record().expect("a record") {
+        assert_eq!((key, read.len()), (format!("key{records:07}").into_bytes(), VALUE_BYTES));
+        records += 1;
+        if records % 1_000 == 0 {
+            most = most.max(door.resident_bytes());
+        }
+    }
+    assert_eq!(records, count);
+    assert!(most < before + GROWTH_BYTES_MAX, "{before} bytes before, up to {most} during {records} records");
+}

@@ -1,8 +1,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use crate::certs::Certs;
-use crate::support::{Directory, Ladoga};
+use crate::support::{Directory, Ladoga, Launch, Node};
 
 const HOST: &str = "127.0.0.1";
 
@@ -43,6 +44,27 @@ fn the_commands_go_by_https() {
     let bench = ["bench", "-t1", "-c2", "-d1s", "--ca", &authority, &format!("{url}/v0/entity?id=n")];
     let measured = Ladoga::new(bench).run().expect_success();
     assert!(measured.text().contains("requests in"), "{}", measured.text());
+}
+
+#[test]
+fn a_store_is_copied_and_backed_up_by_https() {
+    let certs = Certs::of(&[HOST]);
+    let (node, other) = (certs.start(certs.launch(HOST)), certs.start(certs.launch(HOST)));
+    let url = |node: &Node| format!("https://{}", node.address());
+    let (from, to, authority) = (url(&node), url(&other), certs.made("ca.pem"));
+    let run = |arguments: &[&str]| {
+        Ladoga::new([arguments, &["--cacert", &authority]].concat()).run().expect_success()
+    };
+    run(&["put", "a", "deep", "--url", &from]);
+    run(&["copy", "--from", &from, "--to", &to, "--verify"]);
+    assert_eq!(run(&["get", "a", "--url", &to]).stdout, b"deep");
+    let (repository, data) = (certs.text("backups"), certs.text("restored"));
+    run(&["backup", "create", "--to", &repository, "--url", &from]);
+    Ladoga::new(["restore", "--from", &repository, "--data", &data]).run().expect_success();
+    let restored = Launch::new().data(Path::new(&data)).start();
+    assert_eq!(restored.connect().value("a"), Some(b"deep".to_vec()));
+    let untrusted = Ladoga::new(["backup", "create", "--to", &repository, "--url", &from]).run();
+    untrusted.expect_failure(1, &["--cacert"]);
 }
 
 #[test]

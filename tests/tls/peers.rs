@@ -3,7 +3,7 @@ use std::net::Ipv4Addr;
 
 use crate::certs::{Certs, Made, wait_until_it_serves};
 use crate::secure::Trusting;
-use crate::support::{Launch, Node, entity, wait_until};
+use crate::support::{Ladoga, Launch, Node, entity, wait_until};
 
 /// Three hosts of this machine.
 const HOSTS: [&str; 3] = ["127.0.0.1", "127.0.0.2", "127.0.0.3"];
@@ -105,6 +105,22 @@ fn nodes_reach_each_other_and_let_no_stranger_in() {
 }
 
 /// Its certificate is one of the cluster, and not its own.
+/// The client knows the other nodes by the answers of the first.
+#[test]
+fn a_cluster_is_backed_up_by_https() {
+    let certs = Certs::of(&HOSTS);
+    let trusting = certs.trusting();
+    let nodes = start(launches(&certs, HOSTS), &trusting);
+    put_on_all(&nodes[0], &trusting, "a");
+    let (url, repository) = (format!("https://{}", nodes[1].address()), certs.text("backups"));
+    let create = ["backup", "create", "--to", &repository, "--url", &url, "--cacert", &certs.made("ca.pem")];
+    Ladoga::new(create).run().expect_success();
+    let listed = Ladoga::new(["backup", "list", "--to", &repository]).run().expect_success();
+    let (listed, hosts) = (listed.text(), nodes.iter().map(|node| node.address().to_string()));
+    assert!(!listed.contains("without"), "{listed}");
+    hosts.for_each(|host| assert!(listed.contains(&host), "{host}: {listed}"));
+}
+
 #[test]
 fn a_node_is_who_its_certificate_says() {
     let certs = Certs::of(&HOSTS);

@@ -9,7 +9,7 @@ use ring::digest::{Context, Digest, SHA256};
 use super::super::Failure;
 use super::Sides;
 use super::patience::{Attempts, Patience, SILENCE_MAX, Trouble};
-use super::target::Stored;
+use super::stored::Stored;
 use crate::client::{ClientError, Request, Response, Url, percent_encoded};
 
 /// Held by who has such a value in memory: so there is one at a time.

@@ -2,7 +2,7 @@
 //!
 //! - `source`: the records of one side in the order of their keys, in lots
 //! - `patience`: what is asked again, and for how long
-//! - `target`: stores a lot; `large`: values too large for a line, one at a time
+//! - `target`: stores a lot, and answers what became of it (`stored`); `large`: values too large for a line, one at a time
 //! - `transfer`: reader, senders, and what is done of what they do in any order (`order`)
 //! - `state`: how far a copy is, in a file
 //! - `verify`: reads both sides and compares (`compare`)
@@ -13,6 +13,7 @@ mod order;
 mod patience;
 mod source;
 mod state;
+mod stored;
 mod target;
 mod transfer;
 mod verify;
@@ -25,7 +26,7 @@ use std::time::Duration;
 
 use self::patience::Patience;
 use self::source::Span;
-use self::state::{Progress, StateFile};
+use self::state::{CopyProgress, StateFile};
 use self::transfer::transfer;
 use self::verify::verify;
 use super::{Failure, NodeFlags};
@@ -109,8 +110,8 @@ fn with_place(failure: Failure, state: &StateFile, whole: &Span) -> Failure {
     Failure::Failed(format!("{reason}; {records} records are copied, {place}: {how}"))
 }
 
-fn say_copied(progress: &Progress) {
-    let Progress { records, expired, before, .. } = progress;
+fn say_copied(progress: &CopyProgress) {
+    let CopyProgress { records, expired, before, .. } = progress;
     let earlier = if *before == 0 { String::new() } else { format!(", {before} of them before the break") };
     let left_out = if *expired == 0 { String::new() } else { format!("; {expired} had expired") };
     _ = writeln!(stderr(), "{records} records copied{earlier}{left_out}");

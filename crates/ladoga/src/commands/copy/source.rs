@@ -102,7 +102,8 @@ impl Source {
         if response.status != 200 {
             return Err(Trouble::refused(&self.url, response));
         }
-        let (mut lines, mut lot, mut records, mut is_wanted) = (Lines::default(), Lot::default(), 0, true);
+        let (mut lines, mut lot, mut records, mut is_wanted) =
+            (SplitLines::default(), Lot::default(), 0, true);
         let read = response.body(|piece| {
             let mut hand_over = |item| {
                 records += 1;
@@ -153,12 +154,12 @@ fn no_record() -> Failure {
 
 /// Puts lines together that come in pieces. Of one that is too long it keeps the beginning, which has the key.
 #[derive(Default)]
-struct Lines {
+struct SplitLines {
     line: Vec<u8>,
     is_too_long: bool,
 }
 
-impl Lines {
+impl SplitLines {
     /// Gives each line that has ended to `take`, unless that wants no more: then it answers false.
     fn add(
         &mut self,
@@ -198,7 +199,7 @@ mod tests {
     use super::*;
 
     fn items(text: &[u8], step: usize) -> Vec<Item> {
-        let (mut lines, mut items) = (Lines::default(), Vec::new());
+        let (mut lines, mut items) = (SplitLines::default(), Vec::new());
         for piece in text.chunks(step) {
             let mut take = |item| {
                 items.push(item);
@@ -250,7 +251,7 @@ mod tests {
     #[test]
     fn what_has_no_key_is_no_record() {
         let long = vec![b'x'; LINE_BYTES_MAX + 1];
-        let mut lines = Lines::default();
+        let mut lines = SplitLines::default();
         let mut take = |_| Ok(true);
         assert!(lines.add(&long, &mut take).is_ok());
         assert!(matches!(lines.add(b"\n", &mut take), Err(Failure::Failed(_))));

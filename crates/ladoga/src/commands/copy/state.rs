@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::super::Failure;
 use super::Sides;
 use super::source::Span;
-use super::target::Stored;
+use super::stored::Stored;
 
 /// A file of state is shorter.
 const FILE_BYTES_MAX: u64 = 64 << 10;
@@ -23,7 +23,7 @@ const FORMAT: u64 = 1;
 
 /// How far a copy is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Progress {
+pub(super) struct CopyProgress {
     /// Everything up to this key is done.
     pub(super) after: Option<Vec<u8>>,
     /// What is stored up to there.
@@ -35,7 +35,7 @@ pub(super) struct Progress {
     pub(super) is_copied: bool,
 }
 
-impl Progress {
+impl CopyProgress {
     pub(super) fn advance(&mut self, stored: Stored, last_key: Vec<u8>) {
         self.records += stored.records;
         self.expired += stored.expired;
@@ -52,8 +52,8 @@ pub(super) struct StateFile {
     path: Option<PathBuf>,
     /// The members that say of which copy it is.
     name: Value,
-    pub(super) progress: Progress,
-    saved: Option<Progress>,
+    pub(super) progress: CopyProgress,
+    saved: Option<CopyProgress>,
     saved_ms: u64,
     clock: RealClock,
 }
@@ -66,7 +66,7 @@ impl StateFile {
         let mut file = StateFile {
             path: path.map(Path::to_path_buf),
             name,
-            progress: Progress::default(),
+            progress: CopyProgress::default(),
             saved: None,
             saved_ms: 0,
             clock: RealClock::new(),
@@ -93,7 +93,7 @@ impl StateFile {
         self.path.as_deref()
     }
 
-    fn parse(&self, text: &[u8]) -> Result<Progress, String> {
+    fn parse(&self, text: &[u8]) -> Result<CopyProgress, String> {
         let no_state = || "a file that `ladoga copy --resume` has written, or none yet".to_owned();
         let state: Value = serde_json::from_slice(text).map_err(|_| no_state())?;
         if state["format"].as_u64() != Some(FORMAT) {
@@ -113,11 +113,11 @@ impl StateFile {
         let records = state["records"].as_u64().ok_or_else(no_state)?;
         let expired = state["expired"].as_u64().ok_or_else(no_state)?;
         let is_copied = state["copied"].as_bool().ok_or_else(no_state)?;
-        Ok(Progress { after, records, expired, before: records, is_copied })
+        Ok(CopyProgress { after, records, expired, before: records, is_copied })
     }
 
     fn text(&self) -> String {
-        let Progress { after, records, expired, is_copied, .. } = &self.progress;
+        let CopyProgress { after, records, expired, is_copied, .. } = &self.progress;
         let mut state = self.name.clone();
         state["format"] = FORMAT.into();
         state["after"] = after.as_ref().map_or(Value::Null, |key| STANDARD.encode(key).into());
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use crate::client::Url;
 
-    fn file(prefix: Option<&[u8]>, progress: Progress) -> StateFile {
+    fn file(prefix: Option<&[u8]>, progress: CopyProgress) -> StateFile {
         let url = |text| Url::parse(text).expect("a URL");
         let sides =
             Sides { from: url("http://a:1"), to: url("http://b:2"), patience: Patience::of(Duration::ZERO) };
@@ -186,20 +186,20 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         for after in [None, Some(b"\xff\n\0key".to_vec())] {
-            let progress = Progress { after, records: 7, expired: 2, before: 0, is_copied: false };
+            let progress = CopyProgress { after, records: 7, expired: 2, before: 0, is_copied: false };
             let file = file(Some(b"\x80"), progress.clone());
             let read = file.parse(file.text().as_bytes());
-            assert_eq!(read, Ok(Progress { before: 7, ..progress }));
+            assert_eq!(read, Ok(CopyProgress { before: 7, ..progress }));
         }
     }
 
     #[test]
     fn the_state_of_another_copy_is_refused() {
-        let text = file(None, Progress::default()).text();
-        let other = file(Some(b"p"), Progress::default());
+        let text = file(None, CopyProgress::default()).text();
+        let other = file(Some(b"p"), CopyProgress::default());
         assert!(other.parse(text.as_bytes()).expect_err("another prefix").contains("its prefix is null"));
         let moved = text.replace("http://b:2", "http://b:3");
-        let own = file(None, Progress::default());
+        let own = file(None, CopyProgress::default());
         assert!(own.parse(moved.as_bytes()).expect_err("another target").contains("its to is"));
         for wrong in ["", "nonsense", "{}", "[]", "{\"format\":2}", &text.replace("null}", "1}")] {
             let found = own.parse(wrong.as_bytes());

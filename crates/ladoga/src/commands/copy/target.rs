@@ -10,26 +10,13 @@ use super::Sides;
 use super::large::{copy_value, put_again};
 use super::patience::{Attempts, SILENCE_MAX, Trouble};
 use super::source::{Item, Lot};
+use super::stored::Stored;
 use crate::client::{Request, Response};
 
 /// The answers to a lot take less than this.
 const ANSWERS_BYTES_MAX: usize = 4 << 20;
 /// When a line is sent again that was refused for lack of capacity: only whole answers say when.
 const LINE_PAUSE: Duration = Duration::from_secs(1);
-
-/// What became of some records.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Stored {
-    pub(super) records: u64,
-    pub(super) expired: u64,
-}
-
-impl Stored {
-    pub(super) fn add(&mut self, other: Stored) {
-        self.records += other.records;
-        self.expired += other.expired;
-    }
-}
 
 /// Stores a lot. What a record says about its expiry is made a time to live just before it is sent, each time.
 pub(super) fn store(sides: &Sides, lot: &Lot) -> Result<Stored, Failure> {

@@ -9,7 +9,8 @@ use super::Sides;
 use super::order::Order;
 use super::source::{Lot, Source, Span};
 use super::state::StateFile;
-use super::target::{Stored, store};
+use super::stored::Stored;
+use super::target::store;
 
 /// Lots that are read and not done yet, for each request: a slow one holds the others up only after so many.
 const LOTS_A_REQUEST: usize = 4;

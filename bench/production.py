@@ -54,8 +54,16 @@ def certificates(arguments):
     """Where certificates for this machine are made: the folder, and the paths of a certificate and its key."""
     folder = tempfile.mkdtemp()
     command = [arguments.binary, "certs", "create", "--dir", folder + "/certs", "--host", "localhost,127.0.0.1"]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, check=True, capture_output=True)
     return folder, folder + "/certs/localhost.pem", folder + "/certs/localhost.key"
+
+
+def fill(arguments, node, count, folder):
+    """Stores the keys that `wrk/get.lua` asks for."""
+    lines = (json.dumps({"op": "put", "key": f"key:{number:012d}", "value": "v" * 100}) for number in range(count))
+    path = folder + "/fill"
+    pathlib.Path(path).write_text("\n".join(lines) + "\n")
+    command(arguments, "batch", path, "--url", node.url, "-k")
 
 
 def with_tls(arguments, certificate, key):
@@ -68,6 +76,8 @@ def tls(arguments):
     print("64 connections, keep-alive, closed loop; values of 100 B; nginx answers with a constant.\n")
     folder, certificate, key = certificates(arguments)
     servers = {"node, TLS": with_tls(arguments, certificate, key), "nginx, TLS": Nginx(certificate, key), "node": Node(arguments)}
+    for node in (servers["node, TLS"], servers["node"]):
+        fill(arguments, node, 100_001, folder)
     figures = {}
     for round_ in range(arguments.rounds):
         for method in ("PUT", "GET"):

@@ -276,6 +276,8 @@ fn what_cannot_be_copied_is_told() {
     copy(&url, &url, &[]).run().expect_failure(2, &["--from and --to are the same node"]);
     let localhost = url.replace("127.0.0.1", "localhost");
     copy(&url, &localhost, &[]).run().expect_failure(2, &["the same node"]);
+    let any = url.replace("127.0.0.1", "0.0.0.0");
+    copy(&url, &any, &[]).run().expect_failure(2, &["the same node"]);
     copy("nonsense", &url, &[]).run().expect_failure(2, &["--from is 'nonsense'", "http://127.0.0.1:8080"]);
     copy(&url, "https://h", &[]).run().expect_failure(2, &["--to is 'https://h'"]);
     copy(&gone, &url, &[]).run().expect_failure(1, &["cannot reach", &gone]);

@@ -19,8 +19,8 @@ fn what_a_node_does_is_a_line_for_each_look() {
         assert!(line.contains(&format!("{name}=")), "{name} is not in {line}");
     }
     assert!(!printed.contains('\x1b'), "no terminal, no control characters");
-    watching.signal("INT");
-    assert_eq!(watching.wait().code, None, "the signal ends it, which a shell shows as 130");
+    watching.signal("TERM");
+    assert_eq!(watching.wait().code, None, "the signal ends it");
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn a_node_that_goes_away_is_told_and_one_that_was_never_there_is_an_error() {
     wait_until("that it goes on", || {
         watching.printed().lines().last().is_some_and(|line| line.starts_with("reads_per_second="))
     });
-    watching.signal("INT");
+    watching.signal("TERM");
     watching.wait();
     let nobody = Port::claim();
     let outcome = Ladoga::new(["status", "--watch", "--url", &nobody.url()]).run();

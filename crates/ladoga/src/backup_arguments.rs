@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::node_arguments::NodeArguments;
+use crate::settings::parse_size;
 
 const BACKUP_HELP: &str = "\
 A backup is taken from a running node, or from all nodes of its cluster, into a directory of this machine: a repository. Each file
@@ -45,6 +46,8 @@ Every node is asked for a checkpoint, by hard links, which costs it neither spac
 fetches the files that the repository does not have. Every block is verified before its file counts, so damage is not copied. If
 the command is interrupted, the backups that there were are as they were; files that were fetched are not fetched again.
 
+It gives way to everything else: it fetches 64 MiB a second unless --rate says otherwise, and runs with the lowest priority.
+
 With tokens, it needs one with the scope admin and no prefixes.
 
 A node of a cluster may be down: the backup is good if every write is still in it that was acknowledged by --ack nodes. If writes
@@ -84,8 +87,24 @@ pub(crate) struct CreateBackupArguments {
     /// The fewest nodes that acknowledge a write of yours [default: a majority of the cluster]
     #[arg(long, value_name = "N")]
     pub(crate) ack: Option<NonZeroUsize>,
+    /// How many bytes to fetch within a second, such as 200MiB; unlimited: as many as the nodes send
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = backup_rate)]
+    pub(crate) rate: BackupRate,
     #[command(flatten)]
     pub(crate) node: NodeArguments,
+}
+
+/// How many bytes are fetched within a second at most; none if it does not matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BackupRate(pub(crate) Option<u64>);
+
+fn backup_rate(text: &str) -> Result<BackupRate, String> {
+    if text == "unlimited" {
+        return Ok(BackupRate(None));
+    }
+    let rate = parse_size(text).filter(|rate| *rate > 0);
+    let expected = "expected bytes a second, such as 64MiB, or unlimited";
+    rate.map(|rate| BackupRate(Some(rate))).ok_or_else(|| expected.to_owned())
 }
 
 #[derive(Debug, Args)]

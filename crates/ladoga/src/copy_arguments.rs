@@ -17,7 +17,8 @@ The copy is no snapshot: a record that changes meanwhile is copied as it was bef
 copy is gets lost. Stop the writers, or copy twice and let nobody write during the second time. --verify tells whether both sides are
 the same.
 
-A side that is overloaded, restarts or cannot be reached is asked again, for as long as --patience says. With --resume FILE, the command
+A side that is overloaded, restarts or cannot be reached any more is asked again, for as long as --patience says; one that cannot be
+reached at the beginning is an error at once. With --resume FILE, the command
 notes in FILE how far it is, once a second; after a break, the same command goes on from there. FILE is removed at the end.
 
 With https://, --cacert, --cert and --key count for both sides.

@@ -2,7 +2,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::pem::read_bounded;
+use ladoga_env::real::read_regular_file;
+
+use super::pem::FILE_BYTES_MAX;
 
 /// Bits of a file's mode by which everybody on the machine may read it.
 const EVERYBODY: u32 = 0o004;
@@ -54,5 +56,6 @@ impl TlsPaths {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    read_bounded(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))
+    read_regular_file(path, FILE_BYTES_MAX)
+        .map_err(|error| format!("{} cannot be read: {error}", path.display()))
 }

@@ -20,7 +20,12 @@ pub struct Session {
     has_ended: bool,
     /// Bytes that are encrypted, and that nobody was told of: not all of them are out.
     untold: usize,
+    /// This side has said everything.
+    is_closed: bool,
 }
+
+/// How much is discarded at once of what arrives after the end.
+const DISCARDED_BYTES: usize = 4096;
 
 impl Session {
     /// Of a server.
@@ -34,7 +39,7 @@ impl Session {
     }
 
     fn of(connection: Connection) -> Session {
-        Session { connection, readable: 0, has_ended: false, untold: 0 }
+        Session { connection, readable: 0, has_ended: false, untold: 0, is_closed: false }
     }
 
     /// Makes the handshake.
@@ -101,6 +106,7 @@ impl Session {
 
     /// Says that nothing more is written, as far as that needs no waiting.
     pub fn close(&mut self, io: &mut (impl Read + Write)) {
+        self.is_closed = true;
         self.connection.send_close_notify();
         // If it does not go out, the end of the connection says as much.
         let _ = self.flush(io);
@@ -116,6 +122,11 @@ impl Session {
     }
 
     fn receive(&mut self, io: &mut (impl Read + Write)) -> io::Result<()> {
+        if self.is_closed {
+            // Of no use, whatever it is: the library would want to send an alert about what is malformed, after its last message.
+            self.has_ended = io.read(&mut [0; DISCARDED_BYTES])? == 0;
+            return Ok(());
+        }
         if self.connection.read_tls(io)? == 0 {
             self.has_ended = true;
             return Ok(());

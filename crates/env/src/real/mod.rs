@@ -4,12 +4,14 @@
 //! - `file`: one open file: positional reads and writes
 //! - `ring`: reads that are under way while the thread does something else, by `io_uring`
 //! - `syscall`: what `std` has no name for; with `ring` the only unsafe code of this crate
+//! - `regular_file`: files of an operator, which are not of a store
 //! - `clock`, `rng`: time and random numbers; `net`: TCP; `workers`: threads
 
 mod clock;
 mod disk;
 mod file;
 mod net;
+mod regular_file;
 mod ring;
 mod rng;
 mod syscall;
@@ -18,6 +20,7 @@ mod workers;
 pub use clock::RealClock;
 pub use disk::RealDisk;
 pub use net::{RealNet, keep_alive};
+pub use regular_file::read_regular_file;
 pub use rng::RealRng;
 pub use workers::Threads;
 

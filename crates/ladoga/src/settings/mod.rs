@@ -25,7 +25,7 @@ pub(crate) use access::AccessSettings;
 pub(crate) use cassandra::Engine;
 use machine::Memory;
 pub(crate) use machine::raise_descriptor_limit;
-pub(crate) use parse::{DiskReads, alloc_interval, format_size};
+pub(crate) use parse::{DiskReads, alloc_interval, format_size, parse_size};
 use sources::Sources;
 
 /// An invalid setting; the name tells where it came from.

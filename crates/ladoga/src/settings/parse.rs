@@ -97,13 +97,13 @@ pub(super) fn log_format(text: &str) -> Result<LogFormat, String> {
 pub(super) fn memory(text: &str) -> Result<u64, String> {
     let least = format_size(MEMORY_BYTES_MIN);
     let expected = || format!("at least {least}, as a size such as 512MiB, 4GiB or 1000000");
-    size(text).filter(|&bytes| bytes >= MEMORY_BYTES_MIN).ok_or_else(expected)
+    parse_size(text).filter(|&bytes| bytes >= MEMORY_BYTES_MIN).ok_or_else(expected)
 }
 
 pub(crate) fn alloc_interval(text: &str) -> Result<u64, String> {
     let bounds = ALLOC_INTERVAL_BYTES_MIN..=ALLOC_INTERVAL_BYTES_MAX;
     let expected = || format!("'{text}' is not a size from 1KiB to 1GiB, expected one such as 16KiB");
-    size(text).filter(|bytes| bounds.contains(bytes)).ok_or_else(expected)
+    parse_size(text).filter(|bytes| bounds.contains(bytes)).ok_or_else(expected)
 }
 
 pub(super) fn threads(text: &str) -> Result<usize, String> {
@@ -155,7 +155,7 @@ const UNITS: [(&str, u32); 8] =
     [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("K", 10), ("M", 20), ("G", 30), ("T", 40)];
 
 /// A number of bytes, with a unit or without.
-fn size(text: &str) -> Option<u64> {
+pub(crate) fn parse_size(text: &str) -> Option<u64> {
     for (unit, shift) in UNITS {
         if let Some(count) = text.strip_suffix(unit) {
             return number(count.trim_end())?.checked_mul(1 << shift);

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ladoga_access::{PEER_SECRET_BYTES_MIN, PeerSecret, TokenFile};
+use ladoga_env::real::read_regular_file;
 use ladoga_node::{Access, Audit, Guard, Hosts};
 use ladoga_tls::{NodeTls, TlsPaths};
 
-use super::store::{parse_tokens, read_bounded, read_tokens};
+use super::store::{parse_tokens, read_tokens};
 use super::watched::WatchedTokens;
 use crate::reload::{Reload, WatchedTls, tell_objections};
 use crate::settings::{AccessSettings, SettingError};
@@ -97,7 +98,7 @@ fn audit(path: &Path, has_writes: bool) -> Result<Audit, SettingError> {
 
 fn peer_secret(path: &Path) -> Result<PeerSecret, SettingError> {
     let wrong = |expected: String| wrong("--peer-secret", path, expected);
-    let content = read_bounded(path, PEER_SECRET_BYTES_MAX)
+    let content = read_regular_file(path, PEER_SECRET_BYTES_MAX)
         .map_err(|error| wrong(format!("a file that can be read: {error}")))?;
     if content.len() > PEER_SECRET_BYTES_MAX {
         return Err(wrong(format!("a file of at most {PEER_SECRET_BYTES_MAX} bytes")));

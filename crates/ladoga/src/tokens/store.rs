@@ -1,9 +1,10 @@
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use ladoga_access::{FILE_BYTES_MAX, TokenFile};
+use ladoga_env::real::read_regular_file;
 
 /// Only who owns the file may read which tokens there are.
 const MODE: u32 = 0o600;
@@ -19,17 +20,10 @@ pub(crate) struct TokenStore {
     pub(crate) tokens: TokenFile,
 }
 
-/// Reads a file that is no longer than it may be.
-#[expect(clippy::disallowed_methods, reason = "tokens are no part of a store; its disk seam is not for them")]
-pub(super) fn read_bounded(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
-    let mut content = Vec::new();
-    fs::File::open(path)?.take(bytes_max as u64 + 1).read_to_end(&mut content)?;
-    Ok(content)
-}
-
 /// Reads a file of tokens; the error names it.
 pub(super) fn read_tokens(path: &Path) -> Result<Vec<u8>, String> {
-    read_bounded(path, FILE_BYTES_MAX).map_err(|error| format!("cannot read {}: {error}", path.display()))
+    read_regular_file(path, FILE_BYTES_MAX)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
 /// The tokens in what was read from there.

@@ -9,7 +9,8 @@ use ladoga_env::Env;
 use super::super::{Failure, complain, node_url};
 use super::Shown;
 use super::cut::Cut;
-use crate::backup_arguments::CreateBackupArguments;
+use super::paced::Paced;
+use crate::backup_arguments::{BackupRate, CreateBackupArguments};
 use crate::client::{KeptConnection, Url};
 use crate::settings::{format_size, raise_descriptor_limit};
 
@@ -21,6 +22,7 @@ pub(super) fn create(arguments: &CreateBackupArguments) -> Result<(), Failure> {
     let url = node_url(&arguments.node)?;
     let env = ladoga_env::real::env()?;
     raise_descriptor_limit();
+    give_way();
     let (repository, writing) = Repository::create(&env.disk, &arguments.repository.to)?;
     let begun_ms = env.clock.wall_ms();
     let id = repository.new_id(&env)?;
@@ -30,7 +32,7 @@ pub(super) fn create(arguments: &CreateBackupArguments) -> Result<(), Failure> {
     let (done, is_done) = channel::<()>();
     let (backup, taken) = thread::scope(|scope| {
         scope.spawn(move || keep(&wishes, &is_done));
-        let fetched = fetch(&env, (&repository, &writing), (id, begun_ms), cut);
+        let fetched = fetch(&env, (&repository, &writing), (id, begun_ms), (cut, arguments.rate));
         drop(done);
         fetched
     })?;
@@ -41,7 +43,7 @@ fn fetch(
     env: &Env,
     (repository, writing): (&Repository, &Writing),
     (id, begun_ms): (String, u64),
-    cut: Cut,
+    (cut, BackupRate(rate)): (Cut, BackupRate),
 ) -> Result<(Backup, Taken), Failure> {
     let Cut { cluster, ack, nodes: checkpoints, missing } = cut;
     let (mut nodes, mut taken) = (Vec::new(), Taken::default());
@@ -49,8 +51,9 @@ fn fetch(
         let listing = checkpoint.listing()?;
         let of = (name.as_str(), checkpoint.taken_ms);
         let mut shown = Shown::new("fetched");
+        let mut source = Paced::new(&mut checkpoint, &*env.clock, rate);
         let (node, cost) =
-            repository.take(writing, of, &listing, &mut checkpoint, &mut |progress| shown.show(progress))?;
+            repository.take(writing, of, &listing, &mut source, &mut |progress| shown.show(progress))?;
         drop(shown);
         nodes.push(node);
         taken = taken.and(cost);
@@ -59,6 +62,13 @@ fn fetch(
     let backup = Backup { id, begun_ms, ended_ms, cluster, ack: ack as u32, missing, nodes };
     repository.publish(writing, &backup)?;
     Ok((backup, taken))
+}
+
+/// Has this process do nothing as long as another one on its machine, such as a node, wants to do something.
+fn give_way() {
+    const LOWEST: i32 = 19;
+    // Where it is not permitted, the backup is taken all the same.
+    let _ = rustix::process::setpriority_process(None, LOWEST);
 }
 
 /// Tells the nodes every few seconds that their checkpoints are wanted, until it is done.

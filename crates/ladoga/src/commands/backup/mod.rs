@@ -1,11 +1,12 @@
 //! Backups.
 //!
-//! - `create`: takes one
+//! - `create`: takes one; `paced`: no faster than it may
 //! - `checkpoint`: the copy that a node keeps while it is fetched; `cut`: those of the nodes of a cluster, which fit together
 
 mod checkpoint;
 mod create;
 mod cut;
+mod paced;
 
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::Path;

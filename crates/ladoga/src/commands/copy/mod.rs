@@ -20,7 +20,7 @@ mod verify;
 
 use std::ffi::OsStr;
 use std::io::{Write, stderr};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
@@ -84,13 +84,24 @@ fn check_different(sides: &Sides) -> Result<(), Failure> {
     let Sides { from, to, .. } = sides;
     // An address that cannot be found out is told when it is asked.
     let addresses = |url: &Url| -> Vec<SocketAddr> {
-        (url.host.as_str(), url.port).to_socket_addrs().map(Iterator::collect).unwrap_or_default()
+        let found = (url.host.as_str(), url.port).to_socket_addrs();
+        found.map(|found| found.map(reached).collect()).unwrap_or_default()
     };
     let (those, others) = (addresses(from), addresses(to));
     if (&from.host, from.port) != (&to.host, to.port) && !those.iter().any(|one| others.contains(one)) {
         return Ok(());
     }
     Err(Failure::Usage(format!("--from and --to are the same node, {from}: expected two different stores")))
+}
+
+/// Where a connection to an address goes: the address of all interfaces is this machine.
+fn reached(address: SocketAddr) -> SocketAddr {
+    let loopback = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(loopback, address.port())
 }
 
 /// A failure, with how far the copy went before, and how to go on.

@@ -1,14 +1,14 @@
 #![expect(clippy::disallowed_methods, reason = "how far a command is, is no part of a store")]
 
-use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Write};
+use std::fs;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ladoga_env::Clock;
-use ladoga_env::real::RealClock;
+use ladoga_env::real::{RealClock, read_regular_file};
 use serde_json::{Value, json};
 
 use super::super::Failure;
@@ -17,7 +17,7 @@ use super::source::Span;
 use super::stored::Stored;
 
 /// A file of state is shorter.
-const FILE_BYTES_MAX: u64 = 64 << 10;
+const FILE_BYTES_MAX: usize = 64 << 10;
 /// What the first member of a file has to be.
 const FORMAT: u64 = 1;
 
@@ -75,7 +75,7 @@ impl StateFile {
         let wrong = |expected: String| {
             Failure::Usage(format!("--resume is '{}', expected {expected}", path.display()))
         };
-        let text = match read(path) {
+        let text = match read_regular_file(path, FILE_BYTES_MAX) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 // Whether it can be written is found out before anything is copied.
@@ -137,7 +137,7 @@ impl StateFile {
         let mut part = path.clone().into_os_string();
         part.push(".part");
         let part = PathBuf::from(part);
-        let written = File::create(&part).and_then(|mut file| {
+        let written = fs::File::create(&part).and_then(|mut file| {
             file.write_all(self.text().as_bytes())?;
             file.sync_all()
         });
@@ -160,12 +160,6 @@ impl StateFile {
         let cannot = |error| Failure::Failed(format!("cannot remove --resume {}: {error}", path.display()));
         fs::remove_file(&path).map_err(cannot)
     }
-}
-
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    File::open(path)?.take(FILE_BYTES_MAX).read_to_end(&mut text)?;
-    Ok(text)
 }
 
 #[cfg(test)]

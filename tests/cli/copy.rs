@@ -279,7 +279,7 @@ fn what_cannot_be_copied_is_told() {
     let any = url.replace("127.0.0.1", "0.0.0.0");
     copy(&url, &any, &[]).run().expect_failure(2, &["the same node"]);
     copy("nonsense", &url, &[]).run().expect_failure(2, &["--from is 'nonsense'", "http://127.0.0.1:8080"]);
-    copy(&url, "https://h", &[]).run().expect_failure(2, &["--to is 'https://h'"]);
+    copy(&url, "ftp://h", &[]).run().expect_failure(2, &["--to is 'ftp://h'"]);
     copy(&gone, &url, &[]).run().expect_failure(1, &["cannot reach", &gone]);
     copy(&url, &gone, &[]).run().expect_failure(1, &["cannot reach", &gone]);
     let file = directory.path().join("state");

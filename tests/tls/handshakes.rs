@@ -136,6 +136,23 @@ fn nonsense_ends_its_own_connection_only() {
     }
 }
 
+/// The library was asked for an alert about it behind its last message, which it does not permit.
+#[test]
+fn nonsense_behind_the_end_is_discarded() {
+    let certs = Certs::of(&[HOST]);
+    let node = certs.start(certs.launch(HOST));
+    for _ in 0..5 {
+        let mut connection = certs.trusting().open(node.address());
+        connection.send("GARBAGE\r\n\r\n");
+        assert_eq!(connection.response().status, 400);
+        let junk = [&[0x17, 3, 3, 0, 48][..], &[7; 48]].concat();
+        connection.send_unencrypted(&[&junk[..], &vec![0; 100_000]].concat());
+        let _ = connection.rest();
+    }
+    assert_eq!(certs.trusting().open(node.address()).request("GET", "/v0/status", None).status, 200);
+    assert!(!node.log().contains("panicked"), "{}", node.log());
+}
+
 #[test]
 fn a_flood_of_handshakes_lets_others_in() {
     let certs = Certs::of(&[HOST]);

@@ -2,6 +2,8 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
 use crate::certs::{Certs, Made};
 use crate::support::{Node, entity, wait_until};
 
@@ -92,6 +94,12 @@ fn files_that_are_of_no_use_leave_everything_as_it_was() {
     fs::remove_file(&key).expect("a file");
     node.signal("HUP");
     wait_until("a key that is gone", || node.log().contains("cannot be read"));
+    // It would be waited for until somebody writes to it, and nothing would be read anew meanwhile, tokens included.
+    fs::remove_file(&path).expect("a file");
+    mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
+    node.signal("HUP");
+    wait_until("a pipe that is not waited for", || node.log().contains("expected a regular file"));
+    fs::remove_file(&path).expect("a pipe");
     fs::write(&path, good).expect("a file");
     Made::new(HOST, |_| {}).write(&certs, "new");
     fs::copy(certs.text("new.pem"), &path).expect("a copy");

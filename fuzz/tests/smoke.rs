@@ -3,9 +3,9 @@
 use ladoga_env::Rng;
 use ladoga_env::sim::SimRng;
 use ladoga_fuzz::{
-    answer, answer_seeds, batch, batch_seeds, block, certificate_seeds, certificates, credential_seeds, credentials, feed_token,
-    feed_token_seeds, http1, http1_seeds, manifest, peer, peer_seeds, resp, resp_seeds, seeds, table_footer,
-    token_seeds, tokens, wal,
+    answer, answer_seeds, batch, batch_seeds, block, certificate_seeds, certificates, credential_seeds,
+    credentials, feed_token, feed_token_seeds, http1, http1_seeds, manifest, peer, peer_seeds, resp,
+    resp_seeds, seeds, table_footer, token_seeds, tokens, wal,
 };
 
 const ROUNDS: u64 = 30_000;

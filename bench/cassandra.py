@@ -17,7 +17,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -25,7 +24,9 @@ import tempfile
 import time
 import urllib.request
 
-TICK = os.sysconf("SC_CLK_TCK")
+import api
+from api import cell, table
+
 COPIES = 3
 CASES = [(operation, ack) for operation in ("get", "put") for ack in (1, 2, 3)] + [("if-match", 2)]
 LEVELS = {1: "one", 2: "quorum", 3: "all"}
@@ -62,12 +63,6 @@ def end_all():
         process.wait()
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
 def wait_until_ready(url, process, seconds=60):
     for _ in range(seconds * 20):
         if process.poll() is not None:
@@ -81,20 +76,7 @@ def wait_until_ready(url, process, seconds=60):
 
 
 def cpu_us(pids):
-    fields = [pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split() for pid in pids]
-    return sum(int(one[11]) + int(one[12]) for one in fields) * 1e6 / TICK
-
-
-def cell(values, digits=0):
-    return f"{statistics.median(values):,.{digits}f} ({min(values):,.{digits}f}..{max(values):,.{digits}f})"
-
-
-def table(head, rows):
-    print("| " + " | ".join(head) + " |")
-    print("| " + " | ".join("---" for _ in head) + " |")
-    for row in rows:
-        print("| " + " | ".join(row) + " |")
-    print(flush=True)
+    return sum(map(api.cpu_us, pids))
 
 
 class Cassandra:
@@ -178,7 +160,7 @@ class Bench:
     def door(self, nodes, keyspace, writes):
         """A door, as soon as the nodes of Cassandra know each other."""
         for _ in range(60):
-            listen = f"127.0.0.1:{free_port()}"
+            listen = f"127.0.0.1:{api.free_port()}"
             command = [self.binary, "serve", "--listen", listen, "--threads", "1", "--engine", "cassandra"]
             command += ["--cassandra-nodes", nodes, "--cassandra-keyspace", keyspace, "--cassandra-writes", writes]
             command += ["--cassandra-replicas", str(COPIES), "--fsync", "everysec"]
@@ -190,7 +172,7 @@ class Bench:
         sys.exit("no door starts: " + pathlib.Path(self.dir + "/log").read_text()[-2_000:])
 
     def cluster(self):
-        ports = [free_port() for _ in range(COPIES)]
+        ports = [api.free_port() for _ in range(COPIES)]
         urls = ",".join(f"http://127.0.0.1:{port}" for port in ports)
         fixed = ["--threads", "1", "--fsync", "everysec", "--memory", "512MiB", "--cluster", urls]
         commands = [[self.binary, "serve", "--listen", f"127.0.0.1:{port}", "--data", f"{self.dir}/data-{port}", *fixed]

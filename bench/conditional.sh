@@ -2,12 +2,13 @@
 # What do conditional writes cost beside plain ones? One node, then three, in alternating rounds; prints a table in Markdown.
 #
 #   bench/conditional.sh [--binary FILE] [--rounds 3] [--seconds 3] [--rate 20000] [--cluster-rate 5000]
+#                        [--fsync everysec]
 #
 # Open loop on 64 connections for p50 and p99; closed loop for increments of 10,000 keys and of one, through one node; and of one
 # through all nodes at the same time, on 21 connections to each: the sum of what they do, and the latency of the slowest.
 set -euo pipefail
 
-binary=target/release/ladoga rounds=3 seconds=3 rate=20000 cluster_rate=5000
+binary=target/release/ladoga rounds=3 seconds=3 rate=20000 cluster_rate=5000 fsync=everysec
 while (($#)); do
   case $1 in
     --binary) binary=$2 ;;
@@ -15,6 +16,7 @@ while (($#)); do
     --seconds) seconds=$2 ;;
     --rate) rate=$2 ;;
     --cluster-rate) cluster_rate=$2 ;;
+    --fsync) fsync=$2 ;;
     *) echo "unknown option $1" >&2; exit 2 ;;
   esac
   shift 2
@@ -42,7 +44,7 @@ start_nodes() {
     local cluster=()
     (($1 == 1)) || cluster=(--cluster "$(IFS=,; echo "${list[*]}")")
     "$binary" serve --listen "127.0.0.1:$((first + number))" --data "$out/data-$1-$number" --threads 1 \
-      --fsync everysec "${cluster[@]}" 2>"$out/log-$1-$number" &
+      --fsync "$fsync" "${cluster[@]}" 2>"$out/log-$1-$number" &
     nodes+=($!)
   done
   for _ in $(seq 200); do

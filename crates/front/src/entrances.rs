@@ -1,9 +1,9 @@
+use std::net::TcpStream;
 use std::rc::Rc;
 
 use ladoga_runtime::Gate;
 use ladoga_server::{Connection, Protocol};
 use ladoga_service::KeyValue;
-use tokio::net::TcpStream;
 
 use crate::connection::Link;
 use crate::door::Door;
@@ -39,7 +39,7 @@ impl<K> Entrances<K> {
 impl<K: KeyValue> Protocol for Entrances<K> {
     type Connection = Client;
 
-    fn accept(&self, socket: TcpStream, entrance: usize) -> Rc<Client> {
+    fn accept(&self, socket: tokio::net::TcpStream, entrance: usize) -> Rc<Client> {
         let spoken = if entrance == Entrances::<K>::RESP {
             Spoken::Resp(Rc::new(self.resp.accept(socket)))
         } else {
@@ -48,11 +48,18 @@ impl<K: KeyValue> Protocol for Entrances<K> {
         Rc::new(Client(spoken))
     }
 
-    async fn serve(self: Rc<Self>, client: Rc<Client>) {
+    async fn serve(self: Rc<Self>, client: Rc<Client>) -> Option<TcpStream> {
         match &client.0 {
             Spoken::Http(link) => serve::serve(Rc::clone(&self.http), Rc::clone(link)).await,
-            Spoken::Resp(link) => resp::serve(&self.resp, link).await,
+            Spoken::Resp(link) => {
+                resp::serve(&self.resp, link).await;
+                None
+            }
         }
+    }
+
+    fn can_move(&self, entrance: usize) -> bool {
+        entrance == Entrances::<K>::HTTP && self.http.access.tls.is_none()
     }
 
     fn refusal(&self, bound: &str, entrance: usize) -> Vec<u8> {
@@ -87,6 +94,10 @@ impl Connection for Client {
 
     fn begin_to_drain(&self) {
         self.connection().begin_to_drain();
+    }
+
+    fn move_on(&self) -> bool {
+        self.connection().move_on()
     }
 
     fn cut_off(&self) {

@@ -1,5 +1,6 @@
 use std::future::{Future, poll_fn};
 use std::io;
+use std::net::TcpStream;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
@@ -12,7 +13,7 @@ use ladoga_service::KeyValue;
 use ladoga_tls::Failure;
 
 use crate::connection::{
-    Core, Following, Link, NoRequest, StreamError, Streamed, hear_out, write_all, write_changes,
+    Core, Following, Link, NoRequest, StreamError, Streamed, Upcoming, hear_out, write_all, write_changes,
     write_stream, yield_once,
 };
 use crate::door::Door;
@@ -39,6 +40,8 @@ enum CloseReason {
     Drop,
     /// So that the client notices that something is missing.
     Abort,
+    /// Only here: another event loop goes on with it.
+    Move(TcpStream),
 }
 
 /// What a connection is told that is not served, because of this bound.
@@ -46,8 +49,8 @@ pub(crate) fn refusal(core: &Core, bound: &str) -> Vec<u8> {
     Refusal::over_capacity(bound).into_last_bytes(&core.date())
 }
 
-/// Serves a connection until it ends.
-pub(crate) async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) {
+/// Serves a connection until it ends, or another event loop is to go on with it.
+pub(crate) async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) -> Option<TcpStream> {
     let core = &door.core;
     // Boxed, so that connections without TLS are no larger for it.
     let handshake = door.access.tls.as_ref().map(|tls| Box::pin(link.shake_hands(tls, &door.handshakes)));
@@ -63,6 +66,7 @@ pub(crate) async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) {
         },
     };
     match parting {
+        CloseReason::Move(socket) => return Some(socket),
         CloseReason::Drop => {}
         CloseReason::Abort => link.abort_on_drop(),
         CloseReason::Say(refusal) => {
@@ -72,15 +76,17 @@ pub(crate) async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) {
         }
         CloseReason::Over => part(&link, &[], false).await,
     }
+    None
 }
 
 /// Serves one request after the other, in the order in which they arrive.
 async fn converse<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>) -> CloseReason {
     let mut served = 0;
     loop {
-        let request = match poll_fn(|context| link.poll_request(context)).await {
-            Ok(Some(request)) => request,
-            Ok(None) => return CloseReason::Over,
+        let request = match poll_fn(|context| link.poll_next(context)).await {
+            Ok(Upcoming::Request(request)) => request,
+            Ok(Upcoming::End) => return CloseReason::Over,
+            Ok(Upcoming::Move(socket)) => return CloseReason::Move(socket),
             Err(no_request) => return after_no_request(&no_request),
         };
         if let Some(parting) = answer(door, link, request).await {

@@ -1,9 +1,11 @@
 //! A persistent key-value store that speaks plain HTTP.
 //!
 //! - `allocator`: the allocator, and when it returns memory to the system
-//! - `arguments`: the command line; `serve_flags`: of a node that runs; `status_arguments`: of how one does; `access_flags`: of who may use a node; `range_arguments`: of a range; `changes_arguments`: of changes; `batch_arguments`: of many operations or records; `copy_arguments`: of two nodes;
-//!   `install_arguments`: of what is installed beside the binary; `token_arguments`: of tokens; `certs_arguments`: of certificates; `tls_flags`: of TLS; `node_arguments`: the URL of a node;
-//!   `write_arguments`: what writes may ask for; `backup_arguments`: of backups; `cassandra_arguments`: of a node without a store of its own
+//! - `arguments`: the command line; `serve_flags`: of a node that runs; `access_flags`: of who may use it; `tls_flags`: of TLS;
+//!   `cassandra_arguments`: of a node without a store of its own; `node_arguments`: the URL of a node; `status_arguments`: of how one
+//!   does; `range_arguments`: of a range; `changes_arguments`: of changes; `write_arguments`: what writes may ask for;
+//!   `batch_arguments`: of many operations or records; `copy_arguments`: of two nodes; `backup_arguments`: of backups;
+//!   `token_arguments`: of tokens; `certs_arguments`: of certificates; `install_arguments`: of what is installed beside the binary
 //! - `settings`: flags, environment and file, validated
 //! - `tokens`: who may use a node; `reload`: files that it reads anew
 //! - `commands`: what each command does

@@ -69,7 +69,7 @@ pub(crate) struct ServeFlags {
     /// machine's memory]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) memory: Option<String>,
-    /// Number of event-loop threads [default: the number of cores]
+    /// Number of event-loop threads [default: as many as the load asks for, up to the number of cores; in a cluster, that number]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) threads: Option<String>,
     /// Requests that take so long, such as 200ms or 2s, are told in the log; never for none of them [default: 1s]

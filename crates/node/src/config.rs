@@ -5,7 +5,7 @@ use ladoga_access::PeerSecret;
 use ladoga_front::Access;
 use ladoga_replica::{Membership, PeerLimits};
 
-use ladoga_server::Limits;
+use ladoga_server::{Limits, Placement};
 
 /// What a node is started with.
 #[derive(Debug, Clone)]
@@ -18,6 +18,8 @@ pub struct Config {
     pub resp_flush: bool,
     /// How many event loops there are, at least 1.
     pub event_loops: usize,
+    /// Which of them serve.
+    pub placement: Placement,
     /// The cluster that it is of, if any.
     pub membership: Option<Membership>,
     /// What bounds it.
@@ -39,6 +41,7 @@ impl Config {
             resp: Vec::new(),
             resp_flush: false,
             event_loops,
+            placement: Placement::AllLoops,
             membership: None,
             limits: Limits::default(),
             peer_limits: PeerLimits::default(),

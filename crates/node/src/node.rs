@@ -67,7 +67,7 @@ pub struct Node<S: Store> {
 impl<S: Store> Node<S> {
     /// Listens. Until a store is opened, requests are answered with `503`.
     pub fn start(config: Config, clock: Arc<dyn Clock>, net: Arc<dyn Net>) -> Result<Node<S>, StartError> {
-        let Config { listen, resp, resp_flush, event_loops, membership, limits, .. } = config;
+        let Config { listen, resp, resp_flush, event_loops, placement, membership, limits, .. } = config;
         let (peer_limits, peer_secret, access) = (config.peer_limits, config.peer_secret, config.access);
         let listen = vec![listen, resp];
         let supervisor = Supervisor::default();
@@ -83,8 +83,15 @@ impl<S: Store> Node<S> {
         let loops = Loops::new(limits.clone(), event_loops, (resp_flush, access), Arc::clone(&clock));
         let metrics = Arc::clone(&loops.metrics);
         let shared = Arc::new(Shared { loops, store: OnceLock::new(), opened: Notify::new() });
-        let config =
-            ServerConfig { listen, event_loops, limits, clock, metrics, supervisor: supervisor.clone() };
+        let config = ServerConfig {
+            listen,
+            event_loops,
+            placement,
+            limits,
+            clock,
+            metrics,
+            supervisor: supervisor.clone(),
+        };
         let of_loops = Arc::clone(&shared);
         let server = match membership.clone() {
             Membership::Alone(versions) => {

@@ -25,14 +25,21 @@ pub struct Stateless {
 impl Stateless {
     /// Listens, and serves from there.
     pub fn start(config: Config, clock: Arc<dyn Clock>, driver: Driver) -> Result<Stateless, StartError> {
-        let Config { listen, resp, resp_flush, event_loops, limits, access, .. } = config;
+        let Config { listen, resp, resp_flush, event_loops, placement, limits, access, .. } = config;
         let of_loops = Arc::clone(&access);
         let supervisor = Supervisor::default();
         let loops =
             Arc::new(Loops::new(limits.clone(), event_loops, (resp_flush, of_loops), Arc::clone(&clock)));
         let (metrics, listen) = (Arc::clone(&loops.metrics), vec![listen, resp]);
-        let config =
-            ServerConfig { listen, event_loops, limits, clock, metrics, supervisor: supervisor.clone() };
+        let config = ServerConfig {
+            listen,
+            event_loops,
+            placement,
+            limits,
+            clock,
+            metrics,
+            supervisor: supervisor.clone(),
+        };
         let (services, nodes) = (driver.services(), driver.replicas_max());
         let server = Server::start(config, move |index, context| {
             let services = services.clone();

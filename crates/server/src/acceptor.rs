@@ -119,14 +119,15 @@ pub(super) async fn receive<P: Protocol>(
 
 fn place<P: Protocol>(event_loop: &Rc<EventLoop<P>>, (socket, entrance): (TcpStream, usize)) {
     let shared = &event_loop.shared;
-    let counts = shared.metrics.loops.iter().map(|metrics| metrics.connections());
-    if counts.clone().sum::<u64>() >= shared.limits.connections_max as u64 {
+    let all: u64 = shared.metrics.loops.iter().map(|metrics| metrics.connections()).sum();
+    if all >= shared.limits.connections_max as u64 {
         return refuse(event_loop, (&socket, entrance), "the limit of connections is reached");
     }
     let own = event_loop.context.metrics.connections();
-    let (least_loaded, least) =
-        counts.enumerate().min_by_key(|&(_, count)| count).expect("there is an event loop");
-    if least >= own {
+    let can_move = event_loop.protocol.can_move(entrance);
+    let (least_loaded, least) = shared.least_loaded(can_move);
+    let serves = !can_move || event_loop.index < shared.shares.serving();
+    if serves && least >= own {
         event_loop.context.metrics.connected();
         event_loop.serve(socket, entrance);
         return;

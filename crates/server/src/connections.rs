@@ -45,6 +45,16 @@ impl Connections {
         }
     }
 
+    /// Has so many of them go on at other loops, as soon as they can.
+    pub(super) fn ask_to_move(&self, mut count: usize) {
+        for (_, connection) in &*self.open.borrow() {
+            if count == 0 {
+                return;
+            }
+            count -= usize::from(connection.move_on());
+        }
+    }
+
     fn for_each(&self, act: impl Fn(&dyn Connection)) {
         for (_, connection) in &*self.open.borrow() {
             act(&**connection);

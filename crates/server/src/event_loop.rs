@@ -10,6 +10,8 @@ use super::shared::Shared;
 
 /// One thread's share of the server.
 pub(super) struct EventLoop<P> {
+    /// Its number.
+    pub(super) index: usize,
     pub(super) context: Rc<LoopContext>,
     pub(super) shared: Arc<Shared>,
     pub(super) connections: Rc<Connections>,
@@ -17,22 +19,40 @@ pub(super) struct EventLoop<P> {
 }
 
 impl<P: Protocol> EventLoop<P> {
-    pub(super) fn new(shared: Arc<Shared>, context: Rc<LoopContext>, protocol: Rc<P>) -> EventLoop<P> {
+    pub(super) fn new(
+        index: usize,
+        shared: Arc<Shared>,
+        context: Rc<LoopContext>,
+        protocol: Rc<P>,
+    ) -> EventLoop<P> {
         let connections = Rc::new(Connections::new(Rc::clone(&context)));
-        EventLoop { context, shared, connections, protocol }
+        EventLoop { index, context, shared, connections, protocol }
     }
 
     /// Serves a connection that was counted before.
-    pub(super) fn serve(&self, socket: TcpStream, entrance: usize) {
+    pub(super) fn serve(self: &Rc<Self>, socket: TcpStream, entrance: usize) {
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(%error, "a connection was gone before it was served");
         }
         let connection = self.protocol.accept(socket, entrance);
         let entry = self.connections.enter(Rc::<P::Connection>::clone(&connection));
-        let protocol = Rc::clone(&self.protocol);
+        let event_loop = Rc::clone(self);
         tokio::task::spawn_local(async move {
-            protocol.serve(connection).await;
+            let moving = Rc::clone(&event_loop.protocol).serve(connection).await;
+            if let Some(socket) = moving {
+                event_loop.hand_on(socket, entrance);
+            }
             drop(entry);
         });
+    }
+
+    /// Has another loop serve a connection that goes on elsewhere, or this one if no other has fewer.
+    fn hand_on(self: &Rc<Self>, socket: std::net::TcpStream, entrance: usize) {
+        let (to, _) = self.shared.least_loaded(true);
+        self.shared.metrics.loops[to].moved_here();
+        if self.shared.hand_overs[to].send((socket, entrance)).is_err() {
+            // That loop has ended, and so does the node.
+            self.shared.metrics.loops[to].disconnected();
+        }
     }
 }

@@ -11,8 +11,14 @@ pub trait Protocol: 'static {
     /// Takes a connection over, which came by this entrance: the number of its list in [`crate::ServerConfig::listen`].
     fn accept(&self, socket: TcpStream, entrance: usize) -> Rc<Self::Connection>;
 
-    /// Serves a connection until it ends.
-    fn serve(self: Rc<Self>, connection: Rc<Self::Connection>) -> impl Future<Output = ()>;
+    /// Serves a connection until it ends, or goes on at another event loop, which then accepts this socket.
+    fn serve(
+        self: Rc<Self>,
+        connection: Rc<Self::Connection>,
+    ) -> impl Future<Output = Option<std::net::TcpStream>>;
+
+    /// Whether connections that came by this entrance can go on at another event loop.
+    fn can_move(&self, entrance: usize) -> bool;
 
     /// What a connection that came by this entrance is told if it is not served, because of this bound.
     fn refusal(&self, bound: &str, entrance: usize) -> Vec<u8>;
@@ -28,6 +34,9 @@ pub trait Connection: 'static {
 
     /// The node is to stop: its requests in flight end, and then it does.
     fn begin_to_drain(&self);
+
+    /// It is to go on at another event loop, as soon as it waits for a request. Answers whether it can.
+    fn move_on(&self) -> bool;
 
     /// Ends it, whatever is under way.
     fn cut_off(&self);

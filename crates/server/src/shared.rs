@@ -4,7 +4,9 @@ use ladoga_runtime::Metrics;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 
+use super::balance::Shares;
 use super::limits::Limits;
+use super::placement::Placement;
 
 /// Whether a server is to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +28,20 @@ pub(super) struct Shared {
     pub(super) metrics: Arc<Metrics>,
     /// By which a loop gives a connection to another.
     pub(super) hand_overs: Vec<mpsc::UnboundedSender<HandedOver>>,
+    /// Which loops serve.
+    pub(super) shares: Shares,
+    /// By which rule.
+    pub(super) placement: Placement,
+}
+
+impl Shared {
+    /// The loop that has the fewest connections, and how many: of those that serve, or of all for a connection that cannot move to
+    /// another one later.
+    pub(super) fn least_loaded(&self, can_move: bool) -> (usize, u64) {
+        let candidates = if can_move { self.shares.serving() } else { self.metrics.loops.len() };
+        let counts = self.metrics.loops.iter().take(candidates).map(|metrics| metrics.connections());
+        counts.enumerate().min_by_key(|&(_, count)| count).expect("there is an event loop")
+    }
 }
 
 /// Where an event loop gets its connections from, and until when.

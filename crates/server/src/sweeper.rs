@@ -4,7 +4,9 @@ use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 
 use super::event_loop::EventLoop;
+use super::follow_load::FollowLoad;
 use super::limits::Limits;
+use super::placement::Placement;
 use super::protocol::Protocol;
 
 /// How often connections are checked for timeouts, at least and at most.
@@ -13,13 +15,25 @@ const SWEEP_MS_MAX: u64 = 250;
 
 /// Looks at every connection from time to time: one timer for all of them, and none for a request.
 pub(super) async fn sweep<P: Protocol>(event_loop: Rc<EventLoop<P>>) {
-    let mut ticks = tokio::time::interval(Duration::from_millis(sweep_ms(&event_loop.shared.limits)));
+    let loops = event_loop.shared.metrics.loops.len();
+    let placement = event_loop.shared.placement;
+    let mut follow_load =
+        (placement == Placement::AsLoadAsks).then(|| FollowLoad::new(event_loop.index, loops));
+    let is_restless = placement == Placement::Restless;
+    let sweep_ms = if is_restless { SWEEP_MS_MIN } else { sweep_ms(&event_loop.shared.limits) };
+    let mut ticks = tokio::time::interval(Duration::from_millis(sweep_ms));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         event_loop.context.look_at_the_clock();
         event_loop.protocol.time_passes();
         event_loop.connections.sweep();
+        if let Some(follow_load) = &mut follow_load {
+            follow_load.look(&event_loop);
+        }
+        if is_restless {
+            event_loop.connections.ask_to_move(usize::MAX);
+        }
     }
 }
 

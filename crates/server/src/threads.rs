@@ -11,9 +11,11 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, watch};
 
 use super::acceptor::{accept, receive};
+use super::balance::Shares;
 use super::event_loop::EventLoop;
 use super::limits::Limits;
 use super::listener::{ListenError, listen};
+use super::placement::Placement;
 use super::protocol::Protocol;
 use super::shared::{HandedOver, Intake, Shared, Stage};
 use super::sweeper::sweep;
@@ -35,6 +37,8 @@ pub struct ServerConfig {
     pub listen: Vec<Vec<SocketAddr>>,
     /// How many event loops there are, at least 1.
     pub event_loops: usize,
+    /// Which of them serve.
+    pub placement: Placement,
     /// The bounds of its connections.
     pub limits: Limits,
     /// By which it goes.
@@ -62,12 +66,14 @@ impl Server {
         protocol: impl Fn(usize, &Rc<LoopContext>) -> P + Clone + Send + 'static,
     ) -> Result<Server, StartError> {
         let (addresses, mut listeners) = listen_on_all(&config)?;
-        let ServerConfig { event_loops, limits, clock, metrics, supervisor, .. } = config;
+        let ServerConfig { event_loops, placement, limits, clock, metrics, supervisor, .. } = config;
         let (stage, _) = watch::channel(Stage::Running);
         // Bounded by the number of connections: each is counted before it is handed over.
         let (hand_overs, receivers): (Vec<_>, Vec<_>) =
             (0..event_loops).map(|_| mpsc::unbounded_channel()).unzip();
-        let shared = Arc::new(Shared { limits, metrics, hand_overs });
+        let serving = if placement == Placement::AsLoadAsks { 1 } else { event_loops };
+        let shares = Shares::new(event_loops, serving);
+        let shared = Arc::new(Shared { limits, metrics, hand_overs, shares, placement });
         let (drained, when_drained) = mpsc::channel(event_loops);
         let threads = Vec::with_capacity(event_loops);
         let mut server = Server { stage, drained: when_drained, threads, addresses };
@@ -80,7 +86,7 @@ impl Server {
                 let metrics = Arc::clone(&shared.metrics.loops[index]);
                 let context = Rc::new(LoopContext::new(clock, metrics, supervisor_of_loop));
                 let protocol = Rc::new(protocol(index, &context));
-                Rc::new(EventLoop::new(shared, context, protocol))
+                Rc::new(EventLoop::new(index, shared, context, protocol))
             };
             server.start_event_loop(
                 index,

@@ -6,8 +6,10 @@
 //! - `syscall`: what `std` has no name for; with `ring` the only unsafe code of this crate
 //! - `regular_file`: files of an operator, which are not of a store
 //! - `clock`, `rng`: time and random numbers; `net`: TCP; `workers`: threads
+//! - `cpu_times`: what threads and others have had of the CPUs
 
 mod clock;
+mod cpu_times;
 mod disk;
 mod file;
 mod net;
@@ -18,6 +20,7 @@ mod syscall;
 mod workers;
 
 pub use clock::RealClock;
+pub use cpu_times::{MachineTimes, ThreadTimes, machine_times, thread_times};
 pub use disk::RealDisk;
 pub use net::{RealNet, keep_alive};
 pub use regular_file::read_regular_file;

@@ -42,6 +42,11 @@ fn counters(sums: &Sums) -> impl Iterator<Item = Metric> {
         ),
         ("ladoga_connections_accepted_total", "Client connections accepted.", sums.connections_total),
         (
+            "ladoga_connections_moved_total",
+            "Client connections that went on at another event loop, because the load asked for more or fewer of these.",
+            sums.connections_moved,
+        ),
+        (
             "ladoga_connections_refused_total",
             "Client connections refused because there were too many.",
             sums.connections_refused,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Bytes, BytesMut};
-use ladoga_http1::server::{BadBody, BadRequest, Connection, HeadLimits, Overdue, Piece, Request};
+use ladoga_http1::server::{BadBody, Connection, HeadLimits, Overdue, Piece};
 use ladoga_runtime::{Address, Gate};
 use ladoga_tls::{Chain, Failure, NodeTls, NotAPeer};
 use tokio::net::TcpStream;
@@ -18,6 +18,7 @@ use super::ending::Ending;
 use super::guest::Guest;
 use super::handshake::shake_hands;
 use super::socket::Socket;
+use super::upcoming::{NoRequest, Upcoming};
 use crate::auth::{Caller, Guard, Unauthorized};
 use crate::http::{HEADERS_BYTES_MAX, REQUEST_LINE_BYTES_MAX};
 use crate::slow::Asked;
@@ -42,21 +43,12 @@ pub struct Link {
     pub(crate) asked: Asked,
     /// Whether what arrives of a body is still to be charged: nobody knew how much it would be.
     charges_pieces: Cell<bool>,
+    /// Whether another event loop is to serve it.
+    is_to_move: Cell<bool>,
     /// Whether it was accepted while the node was draining: then it is answered instead of being closed.
     is_late: bool,
     /// Which timeout ended it, if one did.
     pub(crate) ending: Ending<Overdue>,
-}
-
-/// Why there is no next request.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum NoRequest {
-    /// What arrived is none.
-    #[error(transparent)]
-    Bad(#[from] BadRequest),
-    /// The client is gone.
-    #[error(transparent)]
-    Socket(#[from] io::Error),
 }
 
 impl Link {
@@ -64,6 +56,7 @@ impl Link {
         Link {
             socket: Socket::new(socket),
             http: RefCell::new(Connection::new(HEAD_LIMITS, core.now_ms())),
+            is_to_move: Cell::new(false),
             is_late: core.is_draining(),
             core,
             address: Cell::new(None),
@@ -219,21 +212,34 @@ impl Link {
         self.socket.abort_on_drop();
     }
 
-    /// The next request, once its head is there and all answers to those before are out; `None` if there is none, because the
-    /// client has sent all, or the node is to stop.
-    pub(crate) fn poll_request(&self, context: &mut Context<'_>) -> Poll<Result<Option<Request>, NoRequest>> {
+    /// The next request, once its head is there and all answers to those before are out, or why there is none.
+    pub(crate) fn poll_next(&self, context: &mut Context<'_>) -> Poll<Result<Upcoming, NoRequest>> {
         loop {
             if let Some(request) = self.http().next_request(self.now_ms())? {
-                return Poll::Ready(Ok(Some(request)));
+                return Poll::Ready(Ok(Upcoming::Request(request)));
             }
             ready!(self.poll_flush(context))?;
             self.http().rest(self.now_ms());
             // Who came after draining had begun is answered once, and closed with that answer.
             if self.http().has_ended() || (self.core.is_draining() && !self.is_late) {
-                return Poll::Ready(Ok(None));
+                return Poll::Ready(Ok(Upcoming::End));
+            }
+            if self.is_to_move.take()
+                && let Some(socket) = self.departing()
+            {
+                return Poll::Ready(Ok(Upcoming::Move(socket)));
             }
             ready!(self.poll_receive(context))?;
         }
+    }
+
+    /// The socket for another event loop; `None` if a part of a request is here already, or there is no descriptor for it.
+    #[cold]
+    fn departing(&self) -> Option<std::net::TcpStream> {
+        if self.http().has_input() || self.is_late {
+            return None;
+        }
+        self.socket.tcp().try_clone().ok()
     }
 
     /// Waits until something arrives, or the client has closed its side. It reads into a buffer that all connections of the
@@ -388,6 +394,15 @@ impl ladoga_server::Connection for Link {
             self.ending.end(Overdue::Idle);
         }
         self.ending.wake();
+    }
+
+    fn move_on(&self) -> bool {
+        let can_move = self.socket.secure().is_none();
+        self.is_to_move.set(can_move);
+        if can_move {
+            self.ending.wake();
+        }
+        can_move
     }
 
     fn cut_off(&self) {

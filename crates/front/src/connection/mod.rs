@@ -5,6 +5,7 @@
 //! - `guest`: who asks
 //! - `link`: its bytes and its state, as all who deal with it share them
 //! - `socket`: its system calls, with TLS or without; `secure`: the session of TLS; `handshake`: how that begins
+//! - `upcoming`: what comes next on it
 //! - `stream`: answers that are too large for memory; `follow`: those that have no end
 
 mod core;
@@ -16,6 +17,7 @@ mod link;
 mod secure;
 mod socket;
 mod stream;
+mod upcoming;
 
 pub use core::Core;
 pub(crate) use ending::{Ending, hear_out, yield_once};
@@ -23,8 +25,8 @@ pub(crate) use follow::{Following, Next, stream_permit, wait_for_more, write_cha
 pub use handshake::handshakes;
 pub(crate) use handshake::shake_hands;
 pub use link::Link;
-pub(crate) use link::NoRequest;
 pub(crate) use socket::Socket;
 pub(crate) use stream::{
     SILENCE_MS_MAX, StreamError, Streamed, flush_unless_displaced, write_all, write_stream,
 };
+pub(crate) use upcoming::{NoRequest, Upcoming};

@@ -2,6 +2,7 @@ use std::cell::OnceCell;
 use std::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::os::fd::AsFd;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
@@ -234,6 +235,11 @@ impl Tcp {
                 done => return Poll::Ready(done),
             }
         }
+    }
+
+    /// The same socket, for another event loop.
+    pub(super) fn try_clone(&self) -> io::Result<std::net::TcpStream> {
+        Ok(std::net::TcpStream::from(self.0.as_fd().try_clone_to_owned()?))
     }
 
     /// Says that nothing more is written.

@@ -41,7 +41,7 @@ impl<'c, K: KeyValue> Call<'c, K> {
     pub(super) fn admit_key(&self, kind: AccessKind, key: &[u8]) -> Result<(), Refusal> {
         let checked = self.link.caller().map_or(Ok(()), |caller| caller.check_key(key));
         checked.map_err(Refusal::denied)?;
-        self.link.asked.is_about(key);
+        self.link.asked.note_key(key);
         self.door.core.count_access(kind, key);
         Ok(())
     }

@@ -222,6 +222,11 @@ impl ladoga_server::Connection for RespLink {
         self.ending.wake();
     }
 
+    /// It stays: what it has said about itself is known here.
+    fn move_on(&self) -> bool {
+        false
+    }
+
     fn cut_off(&self) {
         self.ending.end(Interruption::CutOff);
     }

@@ -64,8 +64,8 @@ impl Asked {
         self.waits.set(WaitTimes::default());
     }
 
-    /// It is about this key.
-    pub(crate) fn is_about(&self, key: &[u8]) {
+    /// Notes that it is about this key.
+    pub(crate) fn note_key(&self, key: &[u8]) {
         self.about.set(About::key(key));
     }
 
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn waits_are_those_of_the_request_in_turn() {
         let asked = Asked::default();
-        asked.is_about(b"k");
+        asked.note_key(b"k");
         asked.waited(|waits| waits.body_ns += 5);
         asked.waited(|waits| waits.body_ns += 6);
         assert_eq!((asked.about(), asked.waits().body_ns), (About::key(b"k"), 11));

@@ -99,6 +99,11 @@ impl Connection {
         self.has_ended = true;
     }
 
+    /// Whether something has arrived that no request was made of yet.
+    pub fn has_input(&self) -> bool {
+        !self.input.is_empty()
+    }
+
     /// Whether nothing more is to be sent.
     pub fn has_ended(&self) -> bool {
         self.has_ended

@@ -6,7 +6,7 @@ use ladoga_env::Env;
 use ladoga_env::real::RealDisk;
 use ladoga_node::embedded::Embedded;
 use ladoga_node::peers::{Membership, MembershipError, MembershipFile};
-use ladoga_node::{Config, Node};
+use ladoga_node::{Config, Node, Placement};
 use ladoga_storage::{MEMORY_BYTES_MIN, Options, count_tables};
 use rustix::process::{getppid, set_parent_process_death_signal};
 use sd_notify::NotifyState;
@@ -158,6 +158,7 @@ fn config(settings: &Settings, tables: u64) -> Config {
         peer_limits: settings.peer_limits.clone(),
         resp: settings.resp.clone(),
         resp_flush: settings.resp_flush,
+        placement: if settings.follows_load { Placement::AsLoadAsks } else { Placement::AllLoops },
         ..Config::alone(settings.listen.clone(), settings.threads)
     }
 }
@@ -229,11 +230,12 @@ fn announce(settings: &Settings, node: &Node<Embedded>, disk_reads: &str, open_m
 
 fn describe(settings: &Settings, addresses: &[String]) -> String {
     format!(
-        "listening on {}, {}, fsync {}, memory {}, {} event loop{}",
+        "listening on {}, {}, fsync {}, memory {}, {}{} event loop{}",
         addresses.join(" and "),
         keys_in(settings),
         settings.durability.word(),
         format_size(settings.memory_bytes),
+        if settings.follows_load { "up to " } else { "" },
         settings.threads,
         if settings.threads == 1 { "" } else { "s" },
     )

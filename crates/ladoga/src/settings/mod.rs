@@ -53,6 +53,8 @@ pub(crate) struct Settings {
     /// A warning about a setting that is possible, but probably not meant.
     pub(crate) objection: Option<String>,
     pub(crate) threads: usize,
+    /// Whether as many of them serve as the load asks for.
+    pub(crate) follows_load: bool,
     pub(crate) membership: Option<Membership>,
     pub(crate) limits: Limits,
     pub(crate) peer_limits: PeerLimits,
@@ -92,8 +94,11 @@ impl Settings {
         let is_too_much = |bytes| memory.objection(sources.name("memory")?, bytes);
         let objection = memory_bytes.and_then(is_too_much);
         let memory_bytes = memory_bytes.unwrap_or_else(|| memory.share());
-        let threads = sources.get("threads", parse::threads)?.unwrap_or_else(machine::cores);
+        let wanted_threads = sources.get("threads", parse::threads)?;
+        let threads = wanted_threads.unwrap_or_else(machine::cores);
         let membership = cluster::membership(sources, &host_and_port)?;
+        // Nodes of a cluster keep connections to each other, which stay where they are.
+        let follows_load = wanted_threads.is_none() && threads > 1 && membership.is_none();
         let limits = limits(sources, memory_bytes)?;
         let peers = membership.as_ref().map_or(0, |membership| membership.nodes.len() - 1);
         let peer_limits = peer_limits(sources, memory_bytes, peers * threads)?;
@@ -115,6 +120,7 @@ impl Settings {
             memory_bytes,
             objection,
             threads,
+            follows_load,
             membership,
             limits,
             peer_limits,

@@ -6,6 +6,7 @@
 //! - `panics`: a node that lost an event loop
 //! - `refusals`: errors of a store, and what the node answers
 //! - `patience`: time-outs
+//! - `moves`: connections that go from one event loop to another
 //! - `bounds`: how many requests and connections there may be at a time
 //! - `streams`: answers that are larger than memory
 //! - `simulated`: the engine on a disk that fills up or fails
@@ -19,6 +20,7 @@ mod client;
 mod cluster;
 mod coordinator;
 mod forwarded;
+mod moves;
 mod panics;
 mod patience;
 mod peer;

@@ -117,6 +117,7 @@ pub struct LoopMetrics {
     read_repairs_left: AtomicU64,
     connections: AtomicU64,
     connections_total: AtomicU64,
+    connections_moved: AtomicU64,
     connections_refused: AtomicU64,
 }
 
@@ -138,6 +139,7 @@ impl LoopMetrics {
             read_repairs_left: AtomicU64::new(0),
             connections: AtomicU64::new(0),
             connections_total: AtomicU64::new(0),
+            connections_moved: AtomicU64::new(0),
             connections_refused: AtomicU64::new(0),
         }
     }
@@ -230,7 +232,13 @@ impl LoopMetrics {
         self.connections_total.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A connection ended.
+    /// A connection that another loop served before goes on at this one.
+    pub fn moved_here(&self) {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        self.connections_moved.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A connection ended, or went on at another loop.
     pub fn disconnected(&self) {
         self.connections.fetch_sub(1, Ordering::Relaxed);
     }
@@ -273,6 +281,8 @@ pub struct Sums {
     pub connections: u64,
     /// Connections accepted.
     pub connections_total: u64,
+    /// Connections that went on at another event loop.
+    pub connections_moved: u64,
     /// Connections refused.
     pub connections_refused: u64,
 }
@@ -313,6 +323,7 @@ impl Sums {
             read_repairs_left: sum(|metrics| &metrics.read_repairs_left),
             connections: sum(|metrics| &metrics.connections),
             connections_total: sum(|metrics| &metrics.connections_total),
+            connections_moved: sum(|metrics| &metrics.connections_moved),
             connections_refused: sum(|metrics| &metrics.connections_refused),
         }
     }

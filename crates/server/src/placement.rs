@@ -1,0 +1,10 @@
+/// Which event loops serve connections. Those that cannot move are spread over all of them, whatever this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// All, as many connections each.
+    AllLoops,
+    /// As many as the load asks for, beginning with one.
+    AsLoadAsks,
+    /// All, and every connection moves every few milliseconds. For tests of what moving does to them.
+    Restless,
+}

@@ -10,7 +10,7 @@ EMBEDDED   := --no-default-features
 BUILD_TOOLS := cc:build-essential pkg-config:pkg-config curl:curl git:git
 # Tests that need one of these are skipped where it cannot be had, and say so.
 TEST_TOOLS  := redis-server:redis-server redis-cli:redis-tools chromium:chromium ip:iproute2 unshare:util-linux faketime:faketime \
-	prometheus:prometheus java:openjdk-17-jre-headless mvn:maven setpriv:util-linux
+	prometheus:prometheus java:openjdk-17-jre-headless mvn:maven setpriv:util-linux tclsh:tcl
 BENCH_TOOLS := wrk:wrk nginx:nginx redis-server:redis-server fio:fio db_bench:rocksdb-tools openssl:openssl
 
 # Servers are in a directory that only root has on its path.

@@ -10,6 +10,7 @@
 //! - `flush`: everything is deleted, if that is allowed
 //! - `hostile`: what costs a node more than it should
 //! - `oracle`: the same commands to Redis and to a node get the same replies
+//! - `suite`: Redis's own suite of tests, but for what is listed; `suite_report`: what it says
 //! - `tools`: what comes with Redis; `clients`: libraries, with what they say by themselves
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
@@ -28,6 +29,8 @@ mod flush;
 mod hostile;
 mod oracle;
 mod order;
+mod suite;
+mod suite_report;
 mod tools;
 mod transactions;
 mod values;

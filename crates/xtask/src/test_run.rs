@@ -8,7 +8,7 @@ use crate::{Outcome, TaskResult, cargo};
 
 /// Programs without which tests are skipped (`skip_without` in `tests/support/skip.rs`). If one is installed, a test that does
 /// not find it fails.
-const TOOLS: [&str; 4] = ["cc", "chromium", "faketime", "go"];
+const TOOLS: [&str; 5] = ["cc", "chromium", "faketime", "go", "tclsh"];
 
 /// Runs all tests, whatever fails: on a build machine that nobody can log in to, one failure must not hide others.
 pub(crate) fn task(workspace: &Workspace) -> TaskResult {

@@ -8,7 +8,7 @@
 //! - `values`: how long a value may be
 //! - `ranges`: many records, in order, chunk by chunk; `range_options`: which of them, in which order, and as what
 //! - `batch`: many operations in one request; `batch_atomic`: all of them, or none
-//! - `changes`: what becomes of keys, as it happens
+//! - `changes`: what becomes of keys, as it happens; `event_source`: in a real browser
 //! - `replicas`: the parameters for the number of copies
 //! - `refusals`: well-formed requests that are refused
 //! - `lengths`: bodies without a length, with a wrong one, with one too many
@@ -31,6 +31,7 @@ mod changes;
 mod conditional;
 mod connections;
 mod entity;
+mod event_source;
 mod expiry;
 mod fsync;
 mod headers;

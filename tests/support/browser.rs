@@ -73,6 +73,12 @@ impl Browser {
 
     /// Opens a file in a window of this size, and waits until it is loaded.
     pub(crate) fn open(&mut self, file: &Path, width: u32, height: u32) -> Page<'_> {
+        let path = file.canonicalize().expect("a file to open");
+        self.open_url(&format!("file://{}", path.display()), width, height)
+    }
+
+    /// The same with what a server answers.
+    pub(crate) fn open_url(&mut self, url: &str, width: u32, height: u32) -> Page<'_> {
         let target = self.call(None, "Target.createTarget", &json!({ "url": "about:blank" }));
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
         let session = self.call(None, "Target.attachToTarget", &attach)["sessionId"].clone();
@@ -83,9 +89,9 @@ impl Browser {
         }
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
         page.call("Emulation.setDeviceMetricsOverride", &size);
-        let path = file.canonicalize().expect("a file to open");
-        page.call("Page.navigate", &json!({ "url": format!("file://{}", path.display()) }));
-        page.wait_until("document.readyState === 'complete' && location.protocol === 'file:'");
+        page.call("Page.navigate", &json!({ "url": url }));
+        let (protocol, _) = url.split_once("//").expect("a URL with its protocol");
+        page.wait_until(&format!("document.readyState === 'complete' && location.protocol === '{protocol}'"));
         page
     }
 

@@ -14,7 +14,7 @@ fn node(url: &str, place: u128) -> NodeBackup {
     let of = |(number, (file, _)): (u128, (StoreFile, _))| {
         let bytes = if let StoreFile::Table(_) = file { TABLE_BYTES } else { 300_000 };
         let tag = Tag(place << 64 | number);
-        StoredFile { file, bytes, stored: StoredName { tag, hash: number } }
+        StoredFile { file, bytes, stored: StoredName { tag, hash: u128::MAX - number } }
     };
     let files = (0..).zip(tables.files()).map(of).collect();
     NodeBackup { url: url.to_owned(), taken_ms: 3, tables, files }

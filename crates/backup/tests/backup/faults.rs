@@ -124,8 +124,7 @@ proptest! {
 /// Names sort by their moments. This one is none, and nothing comes after it.
 #[test]
 fn a_name_behind_which_there_is_no_other_is_refused() {
-    let node = Node::new(1);
-    let machine = Machine::new(2);
+    let (node, machine) = (filled(1), Machine::new(2));
     let env = machine.env();
     take_one(&env, &node).expect("a backup");
     let last = Path::new(REPOSITORY).join("backups/9999-99-99T99-99-99Z.json");

@@ -51,15 +51,15 @@ impl Node {
     /// With one key.
     fn new() -> Node {
         let (env, disk, clock) = sim::env(1);
-        let turns = Turns::default();
-        let workers = Arc::clone(&turns.0);
-        let env = Env { workers: Arc::new(turns), ..env };
         let options =
             Options { background: Background::Manual, ..Options::new(16 << 20, Durability::Always) };
         let engine = Engine::open(env.clone(), Path::new(DIR), options).expect("a new store");
         let mut batch = WriteBatch::new();
         batch.put(b"key", Stamp::new(Version { timestamp: 1, node: 0 }), b"value");
         engine.write_group(&[batch]).expect("a write");
+        let turns = Turns::default();
+        let workers = Arc::clone(&turns.0);
+        let env = Env { workers: Arc::new(turns), ..env };
         let checkpoints = Checkpoints::new(&env, Path::new(DIR), &Arc::new(engine));
         Node { checkpoints, disk, clock, workers }
     }

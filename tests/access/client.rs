@@ -47,6 +47,11 @@ fn commands_show_the_token_that_they_have() {
     );
     let wrong = run(&url, &["get", "n", "--token-file", "/no/such/file"], None);
     assert_eq!(wrong.code, Some(2), "{}", wrong.stderr);
+    // Whatever the file is, it is not read for ever.
+    fs::write(&file, format!("{app}\n{}", "\n".repeat(2 << 20))).expect("a file that is too long");
+    let wrong = run(&url, &["get", "n", "--token-file", path], None);
+    assert_eq!(wrong.code, Some(2), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("expected a file with one token in it") && !wrong.stderr.contains(&app));
 }
 
 #[test]

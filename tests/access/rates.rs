@@ -1,5 +1,5 @@
 use crate::resp_client::RespNode;
-use crate::support::{Connection, assert_refusal, entity, wait_for};
+use crate::support::{Connection, assert_refusal, entity, value, wait_for};
 use crate::tokens::{Tokens, ask};
 
 /// However slow the machine is, it sends more than one request a second now and then.
@@ -90,4 +90,31 @@ fn commands_are_requests_too() {
         refused.starts_with("-ERR the token has used its bytes a second; expected a request after"),
         "{refused}"
     );
+}
+
+#[test]
+fn what_is_fetched_for_a_backup_counts() {
+    let tokens = Tokens::new();
+    let app = tokens.create("app", "admin", &["--bytes-per-second", "100"]);
+    let ops = tokens.create("ops", "all", &[]);
+    let node = tokens.launch().start();
+    let mut connection = node.connect();
+    let put = ask(&mut connection, ("PUT", &entity("large")), Some(&ops), Some(&value(3, 900_000)));
+    assert_eq!(put.status, 201);
+    let json = |response: crate::support::Response| -> serde_json::Value {
+        serde_json::from_slice(&response.body).expect("JSON")
+    };
+    let begun = json(ask(&mut connection, ("POST", "/v0/backup"), Some(&ops), None));
+    let target = format!("/v0/backup?id={}&file=", begun["id"].as_str().expect("a name"));
+    let listing = json(ask(&mut connection, ("GET", &format!("{target}listing")), Some(&ops), None));
+    let names = listing["files"].as_array().expect("files").iter().filter_map(|file| file["name"].as_str());
+    let large = names.into_iter().find(|name| name.starts_with("blobs/")).expect("a file of the value");
+    let target = format!("{target}{large}");
+    let piece = ask(&mut connection, ("GET", &target), Some(&app), None);
+    assert_eq!((piece.status, piece.body.len()), (200, 256 << 10), "a whole second's worth is free");
+    let refused = ask(&mut connection, ("GET", &target), Some(&app), None);
+    assert_refusal(&refused, 429, "a piece too many");
+    let wait_s: u64 = refused.header("retry-after").expect("a time").parse().expect("seconds");
+    assert!((1_000..=3_000).contains(&wait_s), "{wait_s}");
+    assert_eq!(ask(&mut connection, ("GET", &target), Some(&ops), None).status, 200, "others have their own");
 }

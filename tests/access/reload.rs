@@ -1,8 +1,9 @@
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use crate::support::{Node, entity, wait_until};
+use crate::support::{Connection, Node, assert_refusal, entity, wait_until};
 use crate::tokens::{Tokens, ask};
 
 fn count(node: &Node, token: &str, name: &str) -> u64 {
@@ -94,23 +95,77 @@ fn a_bad_file_changes_nothing_and_is_told() {
     assert!(!node.log().contains(secret), "the log has a secret");
 }
 
+/// A feed of changes with this token, whose head has come.
+fn feed(node: &Node, token: &str) -> Connection {
+    let mut feed = node.connect();
+    feed.send(crate::tokens::request("GET", "/v0/changes", Some(token), None));
+    assert_eq!(feed.response_head().status, 200);
+    feed
+}
+
+/// Revokes the token `app`, and waits until the node knows.
+fn revoke_app(tokens: &Tokens, node: &Node, app: &str) {
+    tokens.revoke("app");
+    node.signal("HUP");
+    wait_until("the token is revoked", || {
+        ask(&mut node.connect(), ("GET", "/v0/changes?values=maybe"), Some(app), None).status == 401
+    });
+}
+
 #[test]
 fn a_feed_of_changes_ends_with_its_token() {
     let tokens = Tokens::new();
     let (app, writer) = (tokens.create("app", "changes", &[]), tokens.create("writer", "write", &[]));
     let node = tokens.launch().start();
-    let mut feed = node.connect();
-    feed.send(crate::tokens::request("GET", "/v0/changes", Some(&app), None));
-    assert_eq!(feed.response_head().status, 200);
-    tokens.revoke("app");
-    node.signal("HUP");
-    wait_until("the token is revoked", || {
-        ask(&mut node.connect(), ("GET", "/v0/changes?values=maybe"), Some(&app), None).status == 401
-    });
+    let mut feed = feed(&node, &app);
+    revoke_app(&tokens, &node, &app);
     // It is told of nothing that happens from now on.
     let put = ask(&mut node.connect(), ("PUT", &entity("secret")), Some(&writer), Some(b"v"));
     assert_eq!(put.status, 201);
     while let Some(chunk) = feed.next_chunk().expect("an end as it should be") {
         assert!(!String::from_utf8_lossy(&chunk).contains("secret"), "{chunk:?}");
     }
+}
+
+/// A feed that has nothing to tell gives a sign each 15 seconds. Nothing is written here that would wake it, and whoever reads gives up
+/// before the first sign: the end comes because the token is gone.
+#[test]
+fn a_feed_that_has_nothing_to_tell_closes_when_its_token_is_revoked() {
+    let tokens = Tokens::new();
+    let (app, other) = (tokens.create("app", "changes", &[]), tokens.create("other", "changes", &[]));
+    let node = tokens.launch().start();
+    let (mut revoked, mut kept) = (feed(&node, &app), feed(&node, &other));
+    revoke_app(&tokens, &node, &app);
+    revoked.limit_receiving_for(Duration::from_secs(12));
+    while let Some(chunk) = revoked.next_chunk().expect("the last chunk, in a few seconds") {
+        assert!(!chunk.is_empty());
+    }
+    // The connection goes on, and knows nobody.
+    assert_refusal(&ask(&mut revoked, ("GET", "/v0/changes"), Some(&app), None), 401, "it is revoked");
+    // Who has another token is told of what happens.
+    let writer = tokens.create("writer", "write", &[]);
+    node.signal("HUP");
+    wait_until("the writer counts", || {
+        ask(&mut node.connect(), ("PUT", &entity("news")), Some(&writer), Some(b"v")).status == 201
+    });
+    loop {
+        let chunk = kept.next_chunk().expect("a feed").expect("no end");
+        if String::from_utf8_lossy(&chunk).contains("news") {
+            break;
+        }
+    }
+}
+
+#[test]
+fn who_waits_for_changes_is_refused_when_the_token_is_revoked() {
+    let tokens = Tokens::new();
+    let app = tokens.create("app", "changes", &[]);
+    let node = tokens.launch().start();
+    let mut waiting = node.connect();
+    waiting.send(format!(
+        "GET /v0/changes HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {app}\r\nPrefer: wait=50\r\n\r\n"
+    ));
+    revoke_app(&tokens, &node, &app);
+    // With a token that counts, it would be told that there is nothing, with 304.
+    assert_refusal(&waiting.response(), 401, "its token is gone");
 }

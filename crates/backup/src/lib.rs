@@ -20,6 +20,8 @@ mod repository;
 mod restore;
 mod slots;
 mod take;
+#[cfg(test)]
+mod test_tables;
 mod verify;
 mod view;
 

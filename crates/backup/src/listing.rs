@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -58,6 +59,9 @@ pub struct Listing {
     /// Every file of it.
     pub files: Vec<Listed>,
 }
+
+/// No table and no large value is as long.
+pub(crate) const FILE_BYTES_MAX: u64 = 1 << 40;
 
 /// The last bytes of a file that go into its tag.
 const TAIL_BYTES: u64 = 64;
@@ -146,6 +150,48 @@ impl Listing {
         if !files.iter().all(is_long) {
             return Err(wrong("has a table of another length than its manifest says"));
         }
+        if files.iter().any(|listed| listed.bytes > FILE_BYTES_MAX) {
+            return Err(wrong("has a file that is longer than any"));
+        }
+        // One of them would be taken for the other, and never be read.
+        let tags: BTreeSet<Tag> = files.iter().map(|listed| listed.tag).collect();
+        if tags.len() != files.len() {
+            return Err(wrong("has one tag for two files"));
+        }
         Ok(Listing { tables, files })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_tables::{TABLE_BYTES, table_list};
+
+    fn listing() -> Listing {
+        let tables = table_list(&[(7, &[5, 6]), (8, &[])]);
+        let of = |(number, (file, _)): (u128, (StoreFile, _))| {
+            let bytes = if let StoreFile::Table(_) = file { TABLE_BYTES } else { 9 };
+            Listed { file, bytes, tag: Tag(number) }
+        };
+        let files = (0..).zip(tables.files()).map(of).collect();
+        Listing { tables, files }
+    }
+
+    #[track_caller]
+    fn expect_refused(change: impl FnOnce(&mut Listing), expected: &str) {
+        let mut listing = listing();
+        change(&mut listing);
+        let refused = Listing::decode(&listing.encode()).expect_err(expected).to_string();
+        assert!(refused.contains(expected), "{refused}");
+    }
+
+    #[test]
+    fn what_no_node_can_have_is_refused() {
+        assert_eq!(Listing::decode(&listing().encode()).expect("a listing"), listing());
+        expect_refused(|it| it.files[3].tag = it.files[0].tag, "one tag for two files");
+        expect_refused(|it| it.files[0].bytes = u64::MAX, "longer than any");
+        expect_refused(|it| it.files[2].bytes += 1, "a table of another length");
+        expect_refused(|it| it.files.swap(0, 1), "the files of its tables");
+        expect_refused(|it| drop(it.files.pop()), "the files of its tables");
     }
 }

@@ -10,11 +10,10 @@ use crate::blob::BlobRegistry;
 use crate::check::{CheckReport, check_table};
 use crate::engine::{cell_of, levels_of};
 use crate::error::Error;
-use crate::iterator::{LevelCursor, Merge, Source};
+use crate::iterator::Merge;
 use crate::levels::Levels;
-use crate::options::LEVELS;
 use crate::stats::Counters;
-use crate::table::{Access, BlockCache, Table, TableCursor, TableShared};
+use crate::table::{BlockCache, Table, TableShared};
 use crate::table_list::TableList;
 use crate::value::Cell;
 
@@ -61,17 +60,7 @@ impl OfflineStore {
     /// The cells. May wait for the disk.
     pub fn cells(&self) -> Result<OfflineCells, Error> {
         let mut sources = Vec::new();
-        for level in 0..LEVELS {
-            let tables = self.levels.level(level).iter().cloned();
-            if level == 0 {
-                sources.extend(tables.map(|table| Source::Table(TableCursor::new(table, Access::Once))));
-                continue;
-            }
-            let tables: Vec<_> = tables.collect();
-            if !tables.is_empty() {
-                sources.push(Source::Level(LevelCursor::new(tables, Access::Once)));
-            }
-        }
+        self.levels.add_sources(&mut sources, |_| true);
         Ok(OfflineCells { merge: Merge::forward(sources, b"")? })
     }
 }

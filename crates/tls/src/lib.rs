@@ -3,7 +3,7 @@
 //! - `pem`: certificates and keys out of files, which are bounded before they are read; `certificate`: what one of them says
 //! - `files`: the files that a node is started with; `state`: what they come to
 //! - `node`: the TLS of a node, replaced while it runs; `figures`: what it counts
-//! - `clients`: whose certificates a node accepts
+//! - `clients`: whose certificates a node accepts; `signatures`: whether who shows one has its key
 //! - `session`: one connection, without I/O; `stream`: one that a node makes to a peer
 //! - `client`: TLS of a client that waits
 #![forbid(unsafe_code)]
@@ -16,6 +16,7 @@ mod files;
 mod node;
 mod pem;
 mod session;
+mod signatures;
 mod state;
 mod stream;
 

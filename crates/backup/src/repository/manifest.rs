@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use base64::Engine as _;
@@ -8,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::{FORMAT, StoredName};
 use crate::error::Error;
-use crate::listing::hex_128;
+use crate::listing::{FILE_BYTES_MAX, hex_128};
 
 /// A backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +68,12 @@ impl NodeBackup {
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add)
     }
+}
+
+/// What every format begins with.
+#[derive(Deserialize)]
+struct JsonFormat {
+    format: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -139,14 +146,57 @@ impl Backup {
                 "its bytes have the checksum {found:032x}, and its last line has {said}"
             )));
         }
-        let json: Json = serde_json::from_slice(json).map_err(|error| damaged(error.to_string()))?;
-        if json.format > FORMAT {
-            return Err(Error::NewerFormat { path: path.to_owned(), found: json.format, supported: FORMAT });
+        // The format first: a later one may have other members.
+        let JsonFormat { format } =
+            serde_json::from_slice(json).map_err(|error| damaged(error.to_string()))?;
+        match format {
+            FORMAT => {}
+            found if found > FORMAT => {
+                return Err(Error::NewerFormat { path: path.to_owned(), found, supported: FORMAT });
+            }
+            found => return Err(damaged(format!("its format is {found}, expected {FORMAT}"))),
         }
-        let nodes: Option<Vec<NodeBackup>> = json.nodes.iter().map(node_of).collect();
-        let nodes = nodes.ok_or_else(|| damaged("its files do not fit together".to_owned()))?;
+        let json: Json = serde_json::from_slice(json).map_err(|error| damaged(error.to_string()))?;
+        let nodes: Result<Vec<NodeBackup>, String> = json.nodes.iter().map(node_of).collect();
         let Json { id, begun_ms, ended_ms, cluster, ack, missing, .. } = json;
-        Ok(Backup { id, begun_ms, ended_ms, cluster, ack, missing, nodes })
+        let nodes = nodes.map_err(damaged)?;
+        let backup = Backup { id, begun_ms, ended_ms, cluster, ack, missing, nodes };
+        backup.check_nodes().map_err(damaged)?;
+        Ok(backup)
+    }
+
+    /// Whether its nodes are those of a node on its own, or of a cluster of which no acknowledged write is missing.
+    fn check_nodes(&self) -> Result<(), String> {
+        let (nodes, missing) = (self.nodes.len(), self.missing.len());
+        let is_alone = self.cluster.is_empty();
+        if is_alone && (nodes, missing, self.ack) != (1, 0, 1) {
+            let ack = self.ack;
+            return Err(format!(
+                "it is of no cluster, and has {nodes} nodes, {missing} missing ones and an ack of {ack}; expected 1, 0 and 1"
+            ));
+        }
+        let urls = self.nodes.iter().map(|node| &node.url).chain(self.missing.iter().map(|node| &node.url));
+        let mut seen = BTreeSet::new();
+        for url in urls {
+            if url.chars().any(char::is_control) {
+                return Err(format!("the name of a node is '{}', expected a URL", url.escape_debug()));
+            }
+            if !seen.insert(url.as_str()) {
+                return Err(format!("it has the node {url} twice"));
+            }
+        }
+        if is_alone {
+            return Ok(());
+        }
+        let all: BTreeSet<&str> = self.cluster.iter().map(String::as_str).collect();
+        if all != seen || all.len() != self.cluster.len() {
+            return Err("its nodes, and those that are missing, are not the nodes of its cluster".to_owned());
+        }
+        if missing >= self.ack as usize || self.ack as usize > all.len() {
+            let (ack, all) = (self.ack, all.len());
+            return Err(format!("its ack is {ack}, and {missing} of {all} nodes are missing"));
+        }
+        Ok(())
     }
 }
 
@@ -166,16 +216,44 @@ fn json_of(node: &NodeBackup) -> JsonNode {
     }
 }
 
-fn node_of(json: &JsonNode) -> Option<NodeBackup> {
-    let tables = TableList::decode(&STANDARD.decode(&json.tables).ok()?)?;
+fn node_of(json: &JsonNode) -> Result<NodeBackup, String> {
+    let tables = STANDARD.decode(&json.tables).ok().and_then(|bytes| TableList::decode(&bytes));
+    let tables = tables.ok_or("it has a list of tables that is none, or does not fit together")?;
     let expected = tables.files();
     if expected.len() != json.files.len() {
-        return None;
+        let (found, expected) = (json.files.len(), expected.len());
+        return Err(format!("it has {found} files of a node, expected the {expected} of its tables"));
     }
-    let stored = |(found, (file, _)): (&JsonFile, (StoreFile, Option<usize>))| {
-        let stored = StoredFile { file, bytes: found.bytes, stored: found.stored.parse().ok()? };
-        (StoreFile::parse(&found.name)? == file).then_some(stored)
-    };
-    let files: Option<Vec<StoredFile>> = json.files.iter().zip(expected).map(stored).collect();
-    Some(NodeBackup { url: json.url.clone(), taken_ms: json.taken_ms, tables, files: files? })
+    let (mut files, mut names) = (Vec::with_capacity(expected.len()), BTreeSet::new());
+    for (found, (file, _)) in json.files.iter().zip(expected) {
+        let stored = file_of(found, file, &tables)?;
+        if !names.insert(stored.stored) {
+            return Err(format!("two files of a node are stored as {}", stored.stored));
+        }
+        files.push(stored);
+    }
+    Ok(NodeBackup { url: json.url.clone(), taken_ms: json.taken_ms, tables, files })
 }
+
+/// A file, if it is this one, and as long as its tables say.
+fn file_of(found: &JsonFile, file: StoreFile, tables: &TableList) -> Result<StoredFile, String> {
+    let (bytes, path) = (found.bytes, file.path());
+    if StoreFile::parse(&found.name) != Some(file) {
+        let name = found.name.escape_debug();
+        return Err(format!("it has a file '{name}', expected {}", path.display()));
+    }
+    let is_long = match file {
+        StoreFile::Table(number) => tables.table_bytes(number) == Some(bytes),
+        StoreFile::Blob(_) => true,
+    };
+    if !is_long || bytes > FILE_BYTES_MAX {
+        return Err(format!("{} has {bytes} bytes, which it cannot have", path.display()));
+    }
+    let wrong =
+        |_| format!("{} is stored as '{}', which is no name", path.display(), found.stored.escape_debug());
+    Ok(StoredFile { file, bytes, stored: found.stored.parse().map_err(wrong)? })
+}
+
+#[cfg(test)]
+#[path = "manifest_tests.rs"]
+mod tests;

@@ -183,6 +183,12 @@ impl Repository {
         let mut ms = env.clock.wall_ms();
         loop {
             let id = name_of_ms(ms);
+            if !names::is_id(&id) {
+                // A name like one of ours that is no moment, or a clock that is.
+                let path = newest.as_ref().map_or_else(|| self.backups_dir(), |id| self.manifest_path(id));
+                let what = "no name of a backup is newer than this one".to_owned();
+                return Err(Error::Damaged { path, what });
+            }
             match &newest {
                 // Two in one second, or a clock that was set back: prune goes by names.
                 Some(newest) if *newest >= id => ms = ms.saturating_add(1_000).max(moment_after(newest)),

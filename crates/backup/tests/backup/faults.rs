@@ -120,3 +120,15 @@ proptest! {
         }
     }
 }
+
+/// Names sort by their moments. This one is none, and nothing comes after it.
+#[test]
+fn a_name_behind_which_there_is_no_other_is_refused() {
+    let (node, machine) = (filled(1), Machine::new(2));
+    let env = machine.env();
+    take_one(&env, &node).expect("a backup");
+    let last = Path::new(REPOSITORY).join("backups/9999-99-99T99-99-99Z.json");
+    machine.disk.plant(&last, b"");
+    let refused = repository(&env).new_id(&env).expect_err("there is no newer name").to_string();
+    assert!(refused.contains("9999-99-99T99-99-99Z.json") && refused.contains("newer"), "{refused}");
+}

@@ -14,6 +14,8 @@ use crate::http::ChangeLines;
 
 /// After so long without a change, a client is given a sign that it would be told of one.
 const SILENCE: Duration = Duration::from_secs(15);
+/// How often it is looked whether the token of who follows still counts, while there is nothing to tell.
+const CALLER_EVERY: Duration = Duration::from_secs(2);
 /// How soon a place among the answers that are read is asked for again.
 const PERMIT_RETRY: Duration = Duration::from_millis(20);
 
@@ -33,6 +35,8 @@ pub(crate) enum Next {
     Left,
     /// The node is about to stop.
     Drain,
+    /// The token of who follows does not count any more.
+    Revoked,
 }
 
 /// A place among the answers that are read and written: while it reads and writes, a follower is one of them. `None` if the node
@@ -50,13 +54,25 @@ pub(crate) async fn stream_permit(core: &Core, link: &Link, streams: &Gate) -> O
     }
 }
 
-/// Waits until there may be more to tell, up to this moment.
+/// Waits until there may be more to tell, up to this moment, and for as long as who follows may do so.
 pub(crate) async fn wait_for_more(
     core: &Core,
     link: &Link,
     follower: &mut dyn Follower,
     until: Instant,
 ) -> Next {
+    let has_token = link.caller().is_some();
+    loop {
+        let look = if has_token { until.min(Instant::now() + CALLER_EVERY) } else { until };
+        match wait_until(core, link, follower, look).await {
+            Next::Silence if !link.has_valid_caller() => return Next::Revoked,
+            Next::Silence if look < until => {}
+            next => return next,
+        }
+    }
+}
+
+async fn wait_until(core: &Core, link: &Link, follower: &mut dyn Follower, until: Instant) -> Next {
     let mut silence = pin!(sleep_until(until));
     poll_fn(|context| {
         if core.is_draining() {
@@ -73,7 +89,8 @@ pub(crate) async fn wait_for_more(
     .await
 }
 
-/// Writes changes as they come, behind the head of the answer, until the client leaves or the node is about to stop.
+/// Writes changes as they come, behind the head of the answer, until the client leaves, its token counts no more, or the node is
+/// about to stop.
 pub(crate) async fn write_changes(
     core: &Core,
     link: &Link,
@@ -83,8 +100,9 @@ pub(crate) async fn write_changes(
     let Following { mut follower, lines } = following;
     poll_fn(|context| link.poll_flush(context)).await?;
     let (mut told, mut silent_until) = (None, Instant::now() + SILENCE);
-    while link.has_valid_caller()
-        && let Some(permit) = stream_permit(core, link, streams).await
+    // The token is looked at last: a place may have been waited for.
+    while let Some(permit) = stream_permit(core, link, streams).await
+        && link.has_valid_caller()
     {
         let (ChangePiece { bytes, token, is_all }, rest) = follower.next().await?;
         follower = rest;
@@ -110,7 +128,7 @@ pub(crate) async fn write_changes(
         link.http().give_back();
         match wait_for_more(core, link, &mut *follower, silent_until).await {
             Next::More | Next::Silence => {}
-            Next::Left | Next::Drain => break,
+            Next::Left | Next::Drain | Next::Revoked => break,
         }
     }
     Ok(write_all(link, &lines.end()).await?)

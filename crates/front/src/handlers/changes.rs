@@ -7,6 +7,7 @@ use ladoga_service::{ChangePiece, Follower, KeyValue};
 use tokio::time::Instant;
 
 use super::call::{Call, Outcome, Reply};
+use crate::auth::Unauthorized;
 use crate::connection::{Following, Next, stream_permit, wait_for_more};
 use crate::http::{Answer, ChangeLines, ChangesTarget, Framing, JsonChanges, NDJSON, Refusal};
 
@@ -42,6 +43,9 @@ async fn one_batch<K: KeyValue>(
     let mut next = None;
     loop {
         let permit = stream_permit(&door.core, link, &door.streams).await;
+        if !link.has_valid_caller() {
+            return Err(revoked());
+        }
         let (ChangePiece { bytes, token, is_all }, rest) = follower.next().await?;
         drop(permit);
         follower = rest;
@@ -60,10 +64,16 @@ async fn one_batch<K: KeyValue>(
                 let field = next.map(|token| ("ladoga-next", token));
                 return Ok(Outcome::Answer(Answer { field, ..Answer::empty(StatusCode::NOT_MODIFIED) }));
             }
+            Next::Revoked => return Err(revoked()),
             Next::Left => {
                 let reason = "the connection was closed for sending while its request waited for changes, expected it to stay open";
                 return Err(Refusal::unavailable(reason).and_close());
             }
         }
     }
+}
+
+/// The token counted when the request came, and does so no more.
+fn revoked() -> Refusal {
+    Refusal::unauthorized(Unauthorized::Invalid)
 }

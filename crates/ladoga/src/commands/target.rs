@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use ladoga_tls::client::{Identity, Trust, Unusable};
+use ladoga_tls::{FILE_BYTES_MAX, read_bounded};
 
 use super::Failure;
 use crate::arguments::NodeArguments;
@@ -47,12 +48,14 @@ impl NodeFlags {
     }
 
     fn bearer_in(&self, path: &Path) -> Result<Bearer, Failure> {
-        let (text, flag) = (std::fs::read_to_string(path), self.token_file);
+        let (text, flag) = (read_bounded(path), self.token_file);
         let path = path.display();
         let wrong = |why: String| Failure::Usage(format!("{flag} is '{path}', expected {why}"));
         let text = text.map_err(|error| wrong(format!("a file that can be read: {error}")))?;
         let expected = "a file with one token in it, as `ladoga token create` prints it";
-        Bearer::parse(&text).ok_or_else(|| wrong(expected.to_owned()))
+        // One that is too long ends in its middle.
+        let text = str::from_utf8(&text).ok().filter(|text| text.len() <= FILE_BYTES_MAX);
+        text.and_then(Bearer::parse).ok_or_else(|| wrong(expected.to_owned()))
     }
 
     fn bearer_of_environment(&self) -> Result<Option<Bearer>, Failure> {

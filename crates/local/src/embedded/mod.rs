@@ -313,6 +313,8 @@ fn write_error(error: &Error) -> StoreError {
 #[cfg(test)]
 mod asked_tests;
 #[cfg(test)]
+mod checkpoints_tests;
+#[cfg(test)]
 mod restamp_tests;
 #[cfg(test)]
 mod update_tests;

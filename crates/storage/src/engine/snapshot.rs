@@ -3,10 +3,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::{Inner, Range, View};
 use crate::error::Error;
-use crate::iterator::{LevelCursor, Source};
+use crate::iterator::Source;
 use crate::memtable::Memtable;
-use crate::options::LEVELS;
-use crate::table::{Access, TableCursor, TableMeta};
+use crate::table::TableMeta;
 use crate::value::Cell;
 
 /// The store at one moment: every batch that was written before, whole; nothing that came after.
@@ -96,18 +95,7 @@ impl Snapshot {
         for memtable in self.view.memtables() {
             sources.extend(memtable.cursors(self.sequence).into_iter().map(Source::Memtable));
         }
-        for level in 0..LEVELS {
-            let tables =
-                self.view.levels.level(level).iter().filter(|table| is_wanted(table.meta())).cloned();
-            if level == 0 {
-                sources.extend(tables.map(|table| Source::Table(TableCursor::new(table, Access::Once))));
-                continue;
-            }
-            let tables: Vec<_> = tables.collect();
-            if !tables.is_empty() {
-                sources.push(Source::Level(LevelCursor::new(tables, Access::Once)));
-            }
-        }
+        self.view.levels.add_sources(&mut sources, is_wanted);
         sources
     }
 }

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use ladoga_model::Version;
 
+use crate::iterator::{LevelCursor, Source};
 use crate::options::LEVELS;
 use crate::stats::LevelStatistics;
-use crate::table::Table;
+use crate::table::{Access, Table, TableCursor, TableMeta};
 pub(crate) use edit::Edit;
 use fences::Fences;
 pub(crate) use manifest::{Manifest, Recovered, read_manifest, replay as replay_manifest};
@@ -57,6 +58,21 @@ impl Levels {
         });
         let newest_of_all = newest.iter().copied().max().unwrap_or(Version::ZERO);
         Some(Levels { levels, fences, newest, newest_of_all })
+    }
+
+    /// Adds the tables that are wanted as sources of a merge, which reads each block once: those of level 0 one by one, as their
+    /// keys overlap, and the other levels as a whole.
+    pub(crate) fn add_sources(&self, sources: &mut Vec<Source>, is_wanted: impl Fn(&TableMeta) -> bool) {
+        let [of_level_0, below @ ..] = &self.levels;
+        let wanted = |table: &&Arc<Table>| is_wanted(table.meta());
+        let tables = of_level_0.iter().filter(wanted).cloned();
+        sources.extend(tables.map(|table| Source::Table(TableCursor::new(table, Access::Once))));
+        for level in below {
+            let tables: Vec<_> = level.iter().filter(wanted).cloned().collect();
+            if !tables.is_empty() {
+                sources.push(Source::Level(LevelCursor::new(tables, Access::Once)));
+            }
+        }
     }
 
     pub(crate) fn level(&self, level: usize) -> &[Arc<Table>] {

@@ -3,16 +3,14 @@ use std::sync::Arc;
 
 use rustls::client::WantsClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{
-    CertificateError, ClientConfig, ConfigBuilder, DigitallySignedStruct, Error, RootCertStore,
-    SignatureScheme,
-};
+use rustls::{CertificateError, ClientConfig, ConfigBuilder, Error, RootCertStore};
 
 use super::Unusable;
 use crate::pem::read_bounded;
 use crate::provider;
+use crate::signatures::signatures_checked;
 use crate::state::authorities;
 
 /// Whose certificates are accepted.
@@ -96,27 +94,5 @@ impl ServerCertVerifier for Unverified {
         Ok(ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        unless_unsupported(verify_tls12_signature(message, certificate, signature, algorithms))
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        unless_unsupported(verify_tls13_signature(message, certificate, signature, algorithms))
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
+    signatures_checked!(unless_unsupported);
 }

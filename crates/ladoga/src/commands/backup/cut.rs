@@ -4,7 +4,7 @@ use std::time::Duration;
 use ladoga_backup::Missing;
 
 use super::super::Failure;
-use super::checkpoint::Checkpoint;
+use super::checkpoint::{Checkpoint, ClusterPart};
 use crate::client::Url;
 
 /// How often checkpoints of a cluster are made anew if they do not fit together.
@@ -97,17 +97,19 @@ impl Cut {
         Ok(cut)
     }
 
-    /// Whether one of the nodes may have dropped a deletion that another one, in its checkpoint, has not heard of: then the value would
-    /// come back.
+    /// What makes the checkpoints not fit together, if anything does.
     fn gap(&self) -> Option<String> {
-        let parts = || self.nodes.iter().filter_map(|(name, _, begun)| Some((name, begun.part.as_ref()?)));
-        let (dropper, dropped) =
-            parts().map(|(name, part)| (name, part.dropped_before)).max_by_key(|it| it.1)?;
-        let (behind, synced) =
-            parts().map(|(name, part)| (name, part.synced_before)).min_by_key(|it| it.1)?;
-        (dropped > synced)
-            .then(|| format!("{dropper} has dropped deletions that {behind} may not have had yet"))
+        gap(self.nodes.iter().filter_map(|(name, _, begun)| Some((name.as_str(), begun.part.as_ref()?))))
     }
+}
+
+/// Whether one of the nodes may have dropped a deletion that another one, in its checkpoint, has not heard of: then the value would
+/// come back.
+fn gap<'c>(parts: impl Iterator<Item = (&'c str, &'c ClusterPart)> + Clone) -> Option<String> {
+    let (dropper, dropped) =
+        parts.clone().map(|(name, part)| (name, part.dropped_before)).max_by_key(|it| it.1)?;
+    let (behind, synced) = parts.map(|(name, part)| (name, part.synced_before)).min_by_key(|it| it.1)?;
+    (dropped > synced).then(|| format!("{dropper} has dropped deletions that {behind} may not have had yet"))
 }
 
 /// A checkpoint counts if it is of this node, and has all that the node acknowledged.
@@ -133,5 +135,45 @@ fn why(failure: Failure) -> String {
     match failure {
         Failure::Usage(why) | Failure::Failed(why) => why,
         Failure::NobodyListens => "the connection broke".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What nodes say: before when each has everything, and before when it may have dropped deletions.
+    fn gap_of(said: &[(u64, u64)]) -> Option<String> {
+        let names: Vec<String> = (0..said.len()).map(|own| format!("http://n{own}")).collect();
+        let part = |(own, &(synced_before, dropped_before)): (usize, &(u64, u64))| ClusterPart {
+            nodes: names.clone(),
+            own,
+            is_whole: true,
+            synced_before,
+            dropped_before,
+        };
+        let parts: Vec<ClusterPart> = said.iter().enumerate().map(part).collect();
+        gap(names.iter().map(String::as_str).zip(&parts))
+    }
+
+    /// The deletion has the timestamp 50. One node had it, and dropped it as all others had heard of it by then; the checkpoint of
+    /// another one is from before that, and has the value.
+    #[test]
+    fn a_dropped_deletion_of_which_another_checkpoint_has_not_heard_is_a_gap() {
+        let said = gap_of(&[(90, 51), (90, 0), (50, 0)]).expect("the value would come back");
+        assert_eq!(said, "http://n0 has dropped deletions that http://n2 may not have had yet");
+        // In whatever order the nodes are asked.
+        assert!(gap_of(&[(50, 0), (90, 51), (90, 0)]).is_some());
+        assert!(gap_of(&[(0, 0), (90, 1)]).is_some(), "it has heard of nothing yet");
+        assert!(gap_of(&[(u64::MAX, u64::MAX), (u64::MAX - 1, 0)]).is_some());
+    }
+
+    #[test]
+    fn checkpoints_fit_if_all_have_what_one_has_dropped() {
+        assert_eq!(gap_of(&[(90, 51), (90, 0), (51, 0)]), None, "both are about what is older");
+        assert_eq!(gap_of(&[(90, 40), (80, 41), (41, 0)]), None);
+        assert_eq!(gap_of(&[(0, 0), (0, 0)]), None, "nothing was dropped");
+        assert_eq!(gap_of(&[(90, 51)]), None, "the others are missing");
+        assert_eq!(gap_of(&[]), None);
     }
 }

@@ -1,0 +1,135 @@
+//! For how long a checkpoint is kept, by a clock that moves only when it is told to.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ladoga_env::sim::{self, SimClock, SimDisk};
+use ladoga_env::{Disk, Env, Turn, Worker, WorkerHandle, Workers};
+use ladoga_model::{Stamp, Version};
+use ladoga_storage::{Background, Durability, Engine, Options, WriteBatch};
+use parking_lot::Mutex;
+
+use super::checkpoints::Checkpoints;
+use crate::store::{BackupAnswer, BackupStep, Error};
+
+const DIR: &str = "/data";
+/// What the manual promises.
+const LEASE: Duration = Duration::from_mins(1);
+
+/// Keeps a worker that is started, so that the test takes its turns.
+#[derive(Default)]
+struct Turns(Arc<Mutex<Vec<Box<dyn Worker>>>>);
+
+/// It is nowhere.
+struct NoThread;
+
+impl WorkerHandle for NoThread {
+    fn wake(&self) {}
+
+    fn join(&self) -> bool {
+        true
+    }
+}
+
+impl Workers for Turns {
+    fn start(&self, _: &str, worker: Box<dyn Worker>) -> io::Result<Arc<dyn WorkerHandle>> {
+        self.0.lock().push(worker);
+        Ok(Arc::new(NoThread))
+    }
+}
+
+struct Node {
+    checkpoints: Checkpoints,
+    disk: SimDisk,
+    clock: SimClock,
+    workers: Arc<Mutex<Vec<Box<dyn Worker>>>>,
+}
+
+impl Node {
+    /// With one key.
+    fn new() -> Node {
+        let (env, disk, clock) = sim::env(1);
+        let options =
+            Options { background: Background::Manual, ..Options::new(16 << 20, Durability::Always) };
+        let engine = Engine::open(env.clone(), Path::new(DIR), options).expect("a new store");
+        let mut batch = WriteBatch::new();
+        batch.put(b"key", Stamp::new(Version { timestamp: 1, node: 0 }), b"value");
+        engine.write_group(&[batch]).expect("a write");
+        let turns = Turns::default();
+        let workers = Arc::clone(&turns.0);
+        let env = Env { workers: Arc::new(turns), ..env };
+        let checkpoints = Checkpoints::new(&env, Path::new(DIR), &Arc::new(engine));
+        Node { checkpoints, disk, clock, workers }
+    }
+
+    fn begin(&self) -> Result<u64, Error> {
+        match self.checkpoints.step(BackupStep::Begin)? {
+            BackupAnswer::Begun(begun) => Ok(begun.id),
+            other => panic!("begun: {other:?}"),
+        }
+    }
+
+    /// No bytes of it: as who waits for another node says that it is still wanted.
+    fn wish(&self, id: u64) -> Result<BackupAnswer, Error> {
+        self.checkpoints.step(BackupStep::Read { id, file: "listing".into(), offset: 0, bytes_max: 0 })
+    }
+
+    /// Who releases checkpoints takes its turn after so long.
+    fn look_after(&self, time: Duration) {
+        self.clock.advance(time);
+        for worker in &mut *self.workers.lock() {
+            assert!(matches!(worker.turn(), Turn::WaitFor(_)), "it goes on");
+        }
+    }
+
+    /// The tables that checkpoints keep.
+    fn kept_tables(&self) -> usize {
+        let tables = |slot: usize| self.disk.list(&Path::new(DIR).join(format!("checkpoints/{slot}/tables")));
+        (0..4).filter_map(|slot| tables(slot).ok()).map(|names| names.len()).sum()
+    }
+}
+
+fn is_gone(read: &Result<BackupAnswer, Error>) -> bool {
+    matches!(read, Err(Error::NoCheckpoint { .. }))
+}
+
+#[test]
+fn a_checkpoint_is_released_a_minute_after_it_was_read_last() {
+    let node = Node::new();
+    let id = node.begin().expect("a checkpoint");
+    // For as long as it is read now and then, it is kept.
+    for _ in 0..3 {
+        node.look_after(LEASE);
+        assert!(node.wish(id).is_ok() && node.kept_tables() == 1);
+    }
+    node.look_after(LEASE);
+    assert_eq!(node.kept_tables(), 1, "exactly a minute is not too long");
+    node.look_after(Duration::from_nanos(1));
+    assert_eq!(node.kept_tables(), 0, "its files are gone");
+    assert!(is_gone(&node.wish(id)) && is_gone(&node.checkpoints.step(BackupStep::End { id })));
+}
+
+#[test]
+fn each_checkpoint_has_a_lease_of_its_own() {
+    let node = Node::new();
+    let (left, read) = (node.begin().expect("one"), node.begin().expect("another"));
+    node.look_after(LEASE);
+    assert!(node.wish(read).is_ok());
+    node.look_after(Duration::from_secs(1));
+    assert!(is_gone(&node.wish(left)), "nobody has read it");
+    assert!(node.wish(read).is_ok());
+    assert_eq!(node.workers.lock().len(), 1, "one thread for all of them");
+}
+
+#[test]
+fn who_wants_a_checkpoint_does_not_wait_for_leases_to_be_looked_at() {
+    let node = Node::new();
+    let first: Vec<u64> = (0..4).map(|_| node.begin().expect("room")).collect();
+    assert!(matches!(node.begin(), Err(Error::Store(_))), "there are four");
+    node.clock.advance(LEASE + Duration::from_nanos(1));
+    node.begin().expect("their leases are over");
+    assert!(first.iter().all(|&id| is_gone(&node.wish(id))));
+    assert_eq!(node.kept_tables(), 1);
+}

@@ -70,6 +70,17 @@ fn seed_2_a_write_took_effect_twice() {
     (0..8).for_each(|seed| _ = kept(seed));
 }
 
+/// A hint of a large value was kept out by a promise to a conditional write whose coordinator was gone. Nobody ended that: hints of
+/// small values told who was in their way, and those of large ones only that they had not arrived. The hint waited for as long as
+/// hints are kept, and no tombstone went.
+#[test]
+fn seed_2036_a_promise_of_nobody_kept_the_hint_of_a_large_value_out() {
+    let settings = Settings { load: Load::Conditional, ..Settings::default() };
+    if let Err(failure) = run_with(2036, settings) {
+        panic!("seed 2036: {}", failure.reason);
+    }
+}
+
 /// Looks for a seed in which a promise is broken in one of these ways, and none is without the bug.
 fn assert_is_found(bug: Bug, ways: &[&str]) {
     let is_it = |reason: &str| ways.iter().any(|way| reason.contains(way));

@@ -37,5 +37,5 @@ mod write;
 pub(crate) use fenced::take_over;
 pub(crate) use fetch::take_large;
 pub(crate) use forwarded::decide_forwarded;
-pub(crate) use read::refresh;
+pub(crate) use read::{Refreshed, refresh};
 pub use replicated::Replicated;

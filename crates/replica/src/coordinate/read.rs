@@ -46,12 +46,24 @@ pub(super) async fn newest_version<S: Store>(plan: &Plan<S>) -> (Option<Version>
     (newest, is_quorum)
 }
 
-/// Reads a key from all nodes that may have a cell with this stamp, so that those that lack it are repaired. Answers
-/// whether all of them answered, and those that lacked a large value have it by now.
-pub(crate) async fn refresh<S: Store>(replica: &Rc<OwnReplica<S>>, key: Bytes, stamp: Stamp) -> bool {
+/// What became of a read that is there for its repairs.
+pub(crate) enum Refreshed {
+    /// All replicas answered, and those that lacked a large value have it by now.
+    Done,
+    /// This promise to a conditional write kept the newest cell out of a replica.
+    Fenced(Version),
+    /// Not all of them answered, or could be repaired.
+    Failed,
+}
+
+/// Reads a key from all nodes that may have a cell with this stamp, so that those that lack it are repaired.
+pub(crate) async fn refresh<S: Store>(replica: &Rc<OwnReplica<S>>, key: Bytes, stamp: Stamp) -> Refreshed {
     let plan = Plan::of_all(replica, key, stamp);
     let reading = Reading::begin(&plan, true);
-    reading.decision.take().await.is_ok() && reading.wishes.are_granted().await
+    if reading.decision.take().await.is_ok() && reading.wishes.are_granted().await {
+        return Refreshed::Done;
+    }
+    reading.fence.get().map_or(Refreshed::Failed, Refreshed::Fenced)
 }
 
 /// A read under way. It lives until every replica has answered and is repaired, or was waited for long enough.
@@ -66,6 +78,8 @@ struct Reading<S: Store> {
     is_refresh: bool,
     /// Whether this node answered as one that has all that it acknowledged.
     has_vouched: std::cell::Cell<bool>,
+    /// The newest promise that kept a repair out of a replica.
+    fence: std::cell::Cell<Option<Version>>,
     _expires: Place,
 }
 
@@ -88,6 +102,7 @@ impl<S: Store> Reading<S> {
             starting: Starting::default(),
             is_refresh,
             has_vouched: std::cell::Cell::new(false),
+            fence: std::cell::Cell::default(),
             _expires: plan.expire_later(reading.clone()),
         });
         let own_place = plan.own_place();
@@ -166,6 +181,9 @@ impl<S: Store> Reading<S> {
     }
 
     fn repaired(self: &Rc<Self>, place: usize, version: Version, answer: Result<WriteAnswer, Failure>) {
+        if let Ok(WriteAnswer::Fenced { fence }) = answer {
+            self.fence.set(self.fence.get().max(Some(fence)));
+        }
         self.step(|core, step| core.repaired(place, version, answer, step));
     }
 

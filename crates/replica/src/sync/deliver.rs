@@ -6,7 +6,7 @@ use ladoga_cluster::{Origin, Refusal};
 use ladoga_model::{Cell, Value};
 
 use super::fenced;
-use crate::coordinate;
+use crate::coordinate::{self, Refreshed};
 use crate::hints::{Delivery, HintKeeper};
 use crate::own::OwnReplica;
 use crate::wire::{Answer, Record, Request};
@@ -47,8 +47,16 @@ async fn deliver_one<S: Store>(replica: Rc<OwnReplica<S>>, delivery: Delivery) {
         Some(Value::Inline(value)) => Some(value),
         Some(Value::Large(_)) => {
             // The value is with the replicas that have it: a read of all of them repairs those that do not.
-            let read = coordinate::refresh(&replica, key, stamp).await;
-            return note_outcome(hints, peer, number, read);
+            let arrived = match coordinate::refresh(&replica, key.clone(), stamp).await {
+                Refreshed::Done => true,
+                Refreshed::Failed => false,
+                Refreshed::Fenced(fence) => {
+                    // As below.
+                    fenced::take_over(&replica, &key, stamp.copies, fence).await;
+                    false
+                }
+            };
+            return note_outcome(hints, peer, number, arrived);
         }
         None => None,
     };

@@ -250,7 +250,7 @@ fn file_of(found: &JsonFile, file: StoreFile, tables: &TableList) -> Result<Stor
         return Err(format!("{} has {bytes} bytes, which it cannot have", path.display()));
     }
     let wrong =
-        |_| format!("{} is stored as '{}', which is no name", path.display(), found.stored.escape_debug());
+        |()| format!("{} is stored as '{}', which is no name", path.display(), found.stored.escape_debug());
     Ok(StoredFile { file, bytes, stored: found.stored.parse().map_err(wrong)? })
 }
 

@@ -42,11 +42,8 @@ fn requests_behind_each_other_are_answered_in_order_wherever_they_arrive() {
     }
     until_moved(&running, 200, |client, round| {
         let keys = (0..20).map(|number| (round + number) % 8);
-        client.send(
-            keys.clone()
-                .map(|key| format!("GET /v0/entity?id=k{key} HTTP/1.1\r\nhost: h\r\n\r\n"))
-                .collect::<String>(),
-        );
+        let request = |key| format!("GET /v0/entity?id=k{key} HTTP/1.1\r\nhost: h\r\n\r\n");
+        client.send(keys.clone().map(request).collect::<Vec<_>>().concat());
         for key in keys {
             assert_eq!(client.answer().text(), format!("value {key}"));
         }

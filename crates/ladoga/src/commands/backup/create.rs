@@ -1,5 +1,5 @@
 use std::io::{Write, stdout};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -27,15 +27,7 @@ pub(super) fn create(arguments: &CreateBackupArguments) -> Result<(), Failure> {
     let begun_ms = env.clock.wall_ms();
     let id = repository.new_id(&env)?;
     let cut = Cut::take(&url, arguments.ack.map(std::num::NonZeroUsize::get))?;
-    let wishes: Vec<(Url, String)> =
-        cut.nodes.iter().map(|(_, url, checkpoint)| (url.clone(), checkpoint.wish())).collect();
-    let (done, is_done) = channel::<()>();
-    let (backup, taken) = thread::scope(|scope| {
-        scope.spawn(move || keep(&wishes, &is_done));
-        let fetched = fetch(&env, (&repository, &writing), (id, begun_ms), (cut, arguments.rate));
-        drop(done);
-        fetched
-    })?;
+    let (backup, taken) = fetch(&env, (&repository, &writing), (id, begun_ms), (cut, arguments.rate))?;
     tell(&backup, taken)
 }
 
@@ -47,7 +39,9 @@ fn fetch(
 ) -> Result<(Backup, Taken), Failure> {
     let Cut { cluster, ack, nodes: checkpoints, missing } = cut;
     let (mut nodes, mut taken) = (Vec::new(), Taken::default());
-    for (name, _, mut checkpoint) in checkpoints {
+    let wishes: Vec<Sender<()>> =
+        checkpoints.iter().map(|(_, url, checkpoint)| keep(url, checkpoint.wish())).collect();
+    for ((name, _, mut checkpoint), wished) in checkpoints.into_iter().zip(wishes) {
         let listing = checkpoint.listing()?;
         let of = (name.as_str(), checkpoint.taken_ms);
         let mut shown = Shown::new("fetched");
@@ -57,6 +51,7 @@ fn fetch(
         drop(shown);
         nodes.push(node);
         taken = taken.and(cost);
+        drop(wished);
     }
     let ended_ms = env.clock.wall_ms();
     let backup = Backup { id, begun_ms, ended_ms, cluster, ack: ack as u32, missing, nodes };
@@ -71,16 +66,18 @@ fn give_way() {
     let _ = rustix::process::setpriority_process(None, LOWEST);
 }
 
-/// Tells the nodes every few seconds that their checkpoints are wanted, until it is done.
-fn keep(wishes: &[(Url, String)], is_done: &Receiver<()>) {
-    let mut connections: Vec<_> =
-        wishes.iter().map(|(url, wish)| (KeptConnection::new(url.clone()), wish)).collect();
-    while is_done.recv_timeout(WISH_EVERY) == Err(RecvTimeoutError::Timeout) {
-        for (connection, wish) in &mut connections {
+/// Tells a node every few seconds that its checkpoint is wanted, until what it answers is dropped. Each node has a thread of its own,
+/// for which nobody waits: one that does not answer any more holds up neither the others nor the end.
+fn keep(url: &Url, wish: String) -> Sender<()> {
+    let (wished, is_wished) = channel();
+    let mut connection = KeptConnection::new(url.clone());
+    thread::spawn(move || {
+        while is_wished.recv_timeout(WISH_EVERY) == Err(RecvTimeoutError::Timeout) {
             // What goes wrong shows when its files are read.
-            let _ = connection.ask("GET", wish);
+            let _ = connection.ask("GET", &wish);
         }
-    }
+    });
+    wished
 }
 
 fn tell(backup: &Backup, taken: Taken) -> Result<(), Failure> {

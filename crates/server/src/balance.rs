@@ -15,7 +15,7 @@ const RELAXED_LOOKS: u32 = 8;
 /// What the event loops made of the CPUs from one look to the next. All figures are in CPUs: 1.0 is all of one's time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Usage {
-    /// What the loops that serve had, and waited for.
+    /// What the loops had, and waited for.
     pub(super) wanted: f64,
     /// What they waited for.
     pub(super) waited: f64,

@@ -130,3 +130,41 @@ fn a_node_that_is_down_fails_the_lines_that_need_it_and_no_others() {
     assert!(failed[0]["error"].as_str().expect("a reason").contains("replicas answered"), "{failed:?}");
     assert_eq!(statuses(&ask(&mut connection, "", &get)), [200], "the connection goes on");
 }
+
+#[test]
+fn a_batch_finds_what_single_requests_find() {
+    let mut cluster = Cluster::start(3);
+    // Some on two nodes only, some deleted, some too large for a frame, some that never were.
+    for n in 0..150 {
+        let key = format!("key{n}");
+        let value = vec![b'a' + (n % 26) as u8; if n % 50 == 0 { 300 << 10 } else { 10 + n }];
+        cluster.put(n % 3, &key, "3/3", &value);
+    }
+    cluster.nodes[2].kill();
+    for n in (0..150).step_by(7) {
+        cluster.put(n % 2, &format!("key{n}"), "2/3", b"new");
+    }
+    for n in (3..150).step_by(11) {
+        cluster.delete(n % 2, &format!("key{n}"), "2/3");
+    }
+    cluster.nodes[2].start_again();
+    cluster.wait_until_all_answer();
+    let keys: Vec<String> = (0..200).map(|n| format!("key{n}")).collect();
+    let gets: Vec<Value> = keys.iter().map(|key| json!({"op": "get", "key": key})).collect();
+    for (node, replicas) in [(2, "2/3"), (0, "3/3"), (1, "2/3")] {
+        let found = ask(&mut cluster.connect(node), &format!("?replicas={replicas}"), &gets);
+        for (key, answer) in keys.iter().zip(&found) {
+            let single = cluster.get(node, key, replicas);
+            let text = answer["value"].as_str().map(|text| text.as_bytes().to_vec());
+            match answer["status"].as_u64() {
+                // What is not in memory always comes in base64.
+                Some(200) if text.is_none() => {
+                    let length = answer["value_base64"].as_str().expect("a value").len();
+                    assert_eq!(single.expect("a value").len(), length / 4 * 3, "{key}");
+                }
+                Some(200) => assert_eq!(text, single, "{key}"),
+                status => assert_eq!((status, single), (Some(404), None), "{key}"),
+            }
+        }
+    }
+}

@@ -7,6 +7,7 @@ use ladoga_cluster::{NodeId, NodeList, Placement};
 use ladoga_env::real::{RealClock, RealNet};
 use ladoga_env::{Clock, Env, sim};
 use ladoga_node::embedded::Embedded;
+use ladoga_node::peers::wire::Versions;
 use ladoga_node::peers::{Membership, MembershipFile, PeerLimits};
 use ladoga_node::store::Store;
 use ladoga_node::{Config, Limits, Node};
@@ -52,7 +53,13 @@ pub(crate) fn alone_of(nodes: usize) -> Cluster<Embedded> {
 /// A node over the engine with this time-out for requests.
 pub(crate) fn with_time(peers: usize, quorum_timeout_ms: u64) -> Cluster<Embedded> {
     let limits = PeerLimits { quorum_timeout_ms, ..PeerLimits::default() };
-    Cluster::start_within(&limits, Arc::new(RealClock::new()), peers, replica)
+    Cluster::start_within(&limits, Arc::new(RealClock::new()), (Versions::OWN, peers), replica)
+}
+
+/// A node over the engine, whose peers speak these versions of the protocol.
+pub(crate) fn with_peers_of(versions: Versions, peers: usize) -> Cluster<Embedded> {
+    let limits = PeerLimits { quorum_timeout_ms: PATIENCE_MS, ..PeerLimits::default() };
+    Cluster::start_within(&limits, Arc::new(RealClock::new()), (versions, peers), replica)
 }
 
 fn replica(env: &Env) -> Embedded {
@@ -83,19 +90,20 @@ impl<S: Store> Cluster<S> {
         open: impl FnOnce(&Env) -> S,
     ) -> Cluster<S> {
         let limits = PeerLimits { quorum_timeout_ms: PATIENCE_MS, ..limits.clone() };
-        Cluster::start_within(&limits, clock, peers, open)
+        Cluster::start_within(&limits, clock, (Versions::OWN, peers), open)
     }
 
     fn start_within(
         limits: &PeerLimits,
         clock: Arc<dyn Clock>,
-        peers: usize,
+        (versions, peers): (Versions, usize),
         open: impl FnOnce(&Env) -> S,
     ) -> Cluster<S> {
         let (listeners, list) = listeners(peers);
         let own = list.find(NAME).expect("it is in the list");
         let peer = |(name, listener): (String, TcpListener)| {
-            Peer::start(listener, list.find(&name).expect("it is in the list"), own, &list)
+            let id = list.find(&name).expect("it is in the list");
+            Peer::start(listener, (id, own), versions, &list)
         };
         let peers = listeners.into_iter().map(peer).collect();
         let cluster = Cluster::open(clock, (list, peers), limits, open);
@@ -172,10 +180,17 @@ impl<S: Store> Cluster<S> {
 
     /// A key that the node itself has no copy of, though all the others have one.
     pub(crate) fn foreign_key(&self) -> String {
+        self.foreign_keys(1).remove(0)
+    }
+
+    /// So many of them.
+    pub(crate) fn foreign_keys(&self, count: usize) -> Vec<String> {
         let placement = Placement::of(&self.list);
-        let keys = (0..).map(|n| format!("key{n}"));
+        let keys = (0..10_000).map(|n| format!("key{n}"));
         let is_foreign =
             |key: &String| !placement.replicas(key.as_bytes(), self.peers.len()).contains(&self.own);
-        keys.take(10_000).find(is_foreign).expect("one in a few")
+        let found: Vec<String> = keys.filter(is_foreign).take(count).collect();
+        assert_eq!(found.len(), count, "one in a few");
+        found
     }
 }

@@ -14,12 +14,14 @@
 //! - `starting`: nodes that do not know yet whether they lost anything
 //! - `promises`: what a replica says to conditional writes; `forwarded`: those that another node decides
 //! - `coordinator`: what becomes of answers that come late, or not at all; `replica`: what a peer may ask for
+//! - `many`: reads that share a frame
 
 mod bounds;
 mod client;
 mod cluster;
 mod coordinator;
 mod forwarded;
+mod many;
 mod moves;
 mod panics;
 mod patience;

@@ -1,6 +1,7 @@
+use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -41,6 +42,8 @@ struct Said {
     output: Mutex<Option<TcpStream>>,
     /// Whether it answers nothing by itself any more.
     is_mute: AtomicBool,
+    /// Frames that had reads.
+    frames_of_reads: AtomicUsize,
 }
 
 impl Said {
@@ -53,7 +56,13 @@ impl Said {
 }
 
 impl Peer {
-    pub(crate) fn start(listener: TcpListener, id: NodeId, other: NodeId, list: &NodeList) -> Peer {
+    /// Plays `id`, which speaks these versions of the protocol, for the node `other`.
+    pub(crate) fn start(
+        listener: TcpListener,
+        (id, other): (NodeId, NodeId),
+        versions: Versions,
+        list: &NodeList,
+    ) -> Peer {
         let (send, asked) = channel();
         let said = Arc::<Said>::default();
         let (saying, list) = (Arc::clone(&said), list.clone());
@@ -64,7 +73,7 @@ impl Peer {
             let mut output = socket.stream.try_clone().expect("a socket");
             output.write_all(b"HTTP/1.1 101 Switching Protocols\r\n\r\n").expect("a node that reads");
             *saying.output.lock().expect("no panic") = Some(output);
-            listen(&mut socket, &saying, &send, (id, other, list));
+            listen(&mut socket, &saying, &send, (id, other, versions, list));
         });
         Peer { asked, said }
     }
@@ -105,6 +114,11 @@ impl Peer {
         self.said.answer(number, answer);
     }
 
+    /// How many frames had reads, so far.
+    pub(crate) fn frames_of_reads(&self) -> usize {
+        self.said.frames_of_reads.load(Ordering::SeqCst)
+    }
+
     /// Whether it answers nothing but what the test says.
     pub(crate) fn is_mute(&self, is_mute: bool) {
         self.said.is_mute.store(is_mute, Ordering::SeqCst);
@@ -115,11 +129,11 @@ fn listen(
     socket: &mut Frames,
     said: &Said,
     send: &Sender<(u32, Request)>,
-    (id, other, list): (NodeId, NodeId, NodeList),
+    (id, other, versions, list): (NodeId, NodeId, Versions, NodeList),
 ) {
     let mut known = Incarnation::NONE;
-    while let Some(frame) = socket.next() {
-        let request = Request::of(&frame).expect("a request");
+    let mut waiting = VecDeque::new();
+    while let Some((number, request)) = next_request(socket, said, &mut waiting) {
         if let Request::Hello(Hello { statement, .. }) | Request::Statement(statement) = &request {
             known = statement.incarnation;
         }
@@ -134,10 +148,10 @@ fn listen(
             }
         };
         let answer = match request {
-            Request::Hello(_) => Answer::Hello(Box::new(hello(id, &list, statement()))),
+            Request::Hello(_) => Answer::Hello(Box::new(Hello { versions, ..hello(id, &list, statement()) })),
             _ if said.is_mute.load(Ordering::SeqCst) => {
                 // If the test is over, the receiver is gone.
-                let _ = send.send((frame.request, request));
+                let _ = send.send((number, request));
                 continue;
             }
             Request::Statement(_) => Answer::Statement(Box::new(statement())),
@@ -145,12 +159,27 @@ fn listen(
                 Answer::Refused(Refusal::Rebuilding)
             }
             request => {
-                let _ = send.send((frame.request, request));
+                let _ = send.send((number, request));
                 continue;
             }
         };
-        said.answer(frame.request, &answer);
+        said.answer(number, &answer);
     }
+}
+
+/// The next request with its number; none if the node has closed the connection.
+fn next_request(
+    socket: &mut Frames,
+    said: &Said,
+    waiting: &mut VecDeque<(u32, Request)>,
+) -> Option<(u32, Request)> {
+    if waiting.is_empty() {
+        let frame = socket.next()?;
+        Request::all_of(&frame, |number, request, _| waiting.push_back((number, request))).expect("requests");
+        let has_reads = waiting.iter().any(|(_, request)| matches!(request, Request::Read { .. }));
+        said.frames_of_reads.fetch_add(usize::from(has_reads), Ordering::SeqCst);
+    }
+    waiting.pop_front()
 }
 
 fn hello(id: NodeId, list: &NodeList, statement: Statement) -> Hello {
@@ -178,7 +207,17 @@ impl Caller {
     pub(crate) fn ask(&mut self, requests: &[(u32, Request)]) {
         let mut out = BytesMut::new();
         requests.iter().for_each(|(number, request)| request.put(&mut out, *number));
-        self.0.stream.write_all(&out).expect("a node that reads");
+        self.send(&out);
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.0.stream.write_all(bytes).expect("a node that reads");
+    }
+
+    /// Reads up to the end of the connection, and answers how many answers there were.
+    pub(crate) fn answers_until_closed(&mut self) -> usize {
+        let answers = std::iter::from_fn(|| self.0.next());
+        answers.filter(|frame| Answer::of(frame) != Ok(Answer::Alive)).count()
     }
 
     /// The next answer, and to which request.

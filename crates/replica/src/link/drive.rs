@@ -17,7 +17,7 @@ use super::dial::dial;
 use super::error::PeerError;
 use super::peer_link::{IDLE, PeerLink, Phase};
 use crate::cluster::authority_of;
-use crate::wire::{Answer, Frame, Hello, Request, take_frame};
+use crate::wire::{Answer, Frame, Hello, Request, Versions, take_frame};
 
 /// Bytes that stay allocated for the send buffer; more is freed after use.
 const BUFFER_BYTES_KEPT: usize = 64 << 10;
@@ -91,6 +91,8 @@ impl PeerLink {
         if peer.id != self.view.id {
             return Err(refused(format!("{} answers as {}: see its --advertise", self.view.url, peer.url)));
         }
+        let common = Versions::OWN.common(theirs.versions);
+        self.version.set(common.expect("nodes without a common version refuse each other"));
         Ok(())
     }
 
@@ -173,7 +175,7 @@ impl PeerLink {
                 if output.capacity() > BUFFER_BYTES_KEPT {
                     *output = BytesMut::new();
                 }
-                std::mem::swap(output, &mut self.unsent.borrow_mut());
+                self.swap_unsent(output);
             }
             if output.is_empty() {
                 return Ok(());

@@ -11,7 +11,7 @@ use slab::Slab;
 use super::error::PeerError;
 use crate::cluster::Cluster;
 use crate::membership::PeerView;
-use crate::wire::{Answer, Request};
+use crate::wire::{Answer, PROTOCOL_VERSION_MIN, READS_SINCE, Reads, Request};
 
 /// The error of a connection that the peer closed because it was idle.
 pub(crate) const IDLE: &str = "the peer closed a connection that was not used";
@@ -58,8 +58,12 @@ pub(crate) struct PeerLink {
     pub(crate) connection: Cell<u64>,
     pending: RefCell<Slab<Pending>>,
     pending_bytes: Cell<usize>,
+    /// The version of the protocol that both ends speak.
+    pub(crate) version: Cell<u8>,
     /// Frames that are not written yet.
-    pub(crate) unsent: RefCell<BytesMut>,
+    unsent: RefCell<BytesMut>,
+    /// Reads that come behind them: those of a turn share a frame.
+    unsent_reads: RefCell<Reads>,
     /// Where, in them, those begin that joined a connection in the making.
     joined_at: Cell<usize>,
     /// Since when the peer has owed an answer and sent nothing.
@@ -85,7 +89,9 @@ impl PeerLink {
             connection: Cell::new(0),
             pending: RefCell::default(),
             pending_bytes: Cell::new(0),
+            version: Cell::new(PROTOCOL_VERSION_MIN),
             unsent: RefCell::default(),
+            unsent_reads: RefCell::default(),
             joined_at: Cell::new(0),
             quiet_since_ms: Cell::new(0),
             task: RefCell::new(None),
@@ -114,16 +120,13 @@ impl PeerLink {
             self.view.failures.fetch_add(1, Ordering::Relaxed);
             return Err(PeerError::Full { requests, bytes });
         }
-        let mut unsent = self.unsent.borrow_mut();
-        let was_empty = unsent.is_empty();
-        let before = unsent.len();
+        let was_empty = self.unsent.borrow().is_empty() && self.unsent_reads.borrow().is_empty();
         let entry = pending.vacant_entry();
-        request.put(&mut unsent, entry.key() as u32);
-        let bytes = unsent.len() - before;
+        let bytes = self.queue(request, entry.key() as u32);
         let joined = self.phase.get() == Phase::Connecting;
         let sent_at_ms = self.core.now_ms();
         entry.insert(Pending { waiter, slot, bytes, sent_at_ms, joined });
-        drop((pending, unsent));
+        drop(pending);
         self.pending_bytes.set(self.pending_bytes.get() + bytes);
         if requests == 0 {
             self.quiet_since_ms.set(self.core.now_ms());
@@ -152,9 +155,35 @@ impl PeerLink {
     /// Sends something that has no answer, if there is a connection.
     pub(crate) fn tell(&self, request: &Request) {
         if self.phase.get() == Phase::Up {
-            request.put(&mut self.unsent.borrow_mut(), u32::MAX);
+            self.queue(request, u32::MAX);
             self.wake();
         }
+    }
+
+    /// Puts a request behind those that are not written yet, and answers how long it is.
+    fn queue(&self, request: &Request, number: u32) -> usize {
+        let (mut unsent, mut reads) = (self.unsent.borrow_mut(), self.unsent_reads.borrow_mut());
+        match request {
+            Request::Read { key, digest, origin } if self.is_up() && self.version.get() >= READS_SINCE => {
+                if !reads.has_room() {
+                    reads.put(&mut unsent);
+                }
+                reads.add(number, key, (*digest, *origin))
+            }
+            request => {
+                reads.put(&mut unsent);
+                let before = unsent.len();
+                request.put(&mut unsent, number);
+                unsent.len() - before
+            }
+        }
+    }
+
+    /// Takes what is not written yet, for an empty buffer.
+    pub(crate) fn swap_unsent(&self, output: &mut BytesMut) {
+        let mut unsent = self.unsent.borrow_mut();
+        self.unsent_reads.borrow_mut().put(&mut unsent);
+        std::mem::swap(output, &mut unsent);
     }
 
     pub(crate) fn wake(&self) {
@@ -224,6 +253,7 @@ impl PeerLink {
         let mut unsent = self.unsent.borrow_mut();
         if was_up {
             unsent.clear();
+            self.unsent_reads.borrow_mut().clear();
         } else {
             let joined_at = self.joined_at.get();
             unsent.advance(joined_at);

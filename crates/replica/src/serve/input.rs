@@ -1,3 +1,4 @@
+use std::collections::VecDeque;
 use std::io;
 
 use bytes::BytesMut;
@@ -16,12 +17,45 @@ const GREETING_BYTES_MAX: usize = 24 << 10;
 pub(super) struct Next {
     pub(super) number: u32,
     pub(super) request: Request,
-    /// How long its frame was.
+    /// How many bytes it took.
     pub(super) bytes: usize,
 }
 
-/// Takes the next request off the input, once it is complete.
-pub(super) fn next(input: &mut BytesMut, has_greeted: bool) -> io::Result<Option<Next>> {
+/// Requests that have come, and wait for their turn.
+#[derive(Default)]
+pub(super) struct Waiting {
+    requests: VecDeque<Next>,
+    /// How long their frames were. What waits keeps all of its frame in memory.
+    bytes: usize,
+}
+
+impl Waiting {
+    pub(super) fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// What they hold of memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn next(&mut self) -> Option<Next> {
+        let next = self.requests.pop_front()?;
+        if self.requests.is_empty() {
+            self.bytes = 0;
+        }
+        Some(next)
+    }
+
+    /// Puts one back that there is no room for.
+    pub(super) fn put_back(&mut self, next: Next) {
+        self.bytes = self.bytes.max(next.bytes);
+        self.requests.push_front(next);
+    }
+}
+
+/// Takes the next frame off the input, once it is complete, and lets its requests wait. Answers whether there was one.
+pub(super) fn take(input: &mut BytesMut, has_greeted: bool, waiting: &mut Waiting) -> io::Result<bool> {
     if let Some(bytes) = frame_bytes(input).filter(|bytes| !has_greeted && *bytes > GREETING_BYTES_MAX) {
         let line =
             format!("a frame of {bytes} bytes, expected a greeting of at most {GREETING_BYTES_MAX} bytes");
@@ -29,9 +63,12 @@ pub(super) fn next(input: &mut BytesMut, has_greeted: bool) -> io::Result<Option
     }
     let before = input.len();
     let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
-    let Some(frame) = take_frame(input).map_err(invalid)? else { return Ok(None) };
-    let request = Request::of(&frame).map_err(invalid)?;
-    Ok(Some(Next { number: frame.request, request, bytes: before - input.len() }))
+    let Some(frame) = take_frame(input).map_err(invalid)? else { return Ok(false) };
+    waiting.bytes += before - input.len();
+    let queue = &mut waiting.requests;
+    Request::all_of(&frame, |number, request, bytes| queue.push_back(Next { number, request, bytes }))
+        .map_err(invalid)?;
+    Ok(true)
 }
 
 /// How many bytes may be read into the input, behind an incomplete frame; `None` if there is no room. The buffer grows to twice
@@ -93,8 +130,10 @@ mod tests {
     fn who_has_not_greeted_may_not_send_much() {
         let mut input = BytesMut::from(&(GREETING_BYTES_MAX as u32).to_le_bytes()[..]);
         input.extend_from_slice(&[0; 4]);
-        let error = next(&mut input, false).err().expect("too long for a greeting");
+        let mut waiting = Waiting::default();
+        let error = take(&mut input, false, &mut waiting).expect_err("too long for a greeting");
         assert!(error.to_string().contains("expected a greeting of at most 24576 bytes"), "{error}");
-        assert!(matches!(next(&mut input, true), Ok(None)));
+        assert!(matches!(take(&mut input, true, &mut waiting), Ok(false)));
+        assert!(waiting.is_empty() && waiting.bytes() == 0);
     }
 }

@@ -11,7 +11,7 @@ use ladoga_cluster::NodeId;
 use ladoga_runtime::Address;
 
 use super::asked::Asked;
-use super::input::{self, Next};
+use super::input::{self, Next, Waiting};
 use super::opened::OpenedStreams;
 use super::requests::{self, Writes};
 use super::watch::{ConnectionState, Watch};
@@ -42,8 +42,8 @@ pub(super) struct Session<S: Store> {
     /// What requests that are being served hold.
     pub(super) held_bytes: Cell<usize>,
     input: RefCell<BytesMut>,
-    /// A request that there is no room for yet.
-    stalled: RefCell<Option<Next>>,
+    /// Requests that are not begun: the first may find no room yet.
+    waiting: RefCell<Waiting>,
     output: RefCell<BytesMut>,
     in_flight: Cell<usize>,
     /// When the socket was last read.
@@ -98,7 +98,7 @@ pub async fn serve<S: Store>(replica: &Rc<OwnReplica<S>>, socket: Rc<dyn PeerSoc
         account: replica.cluster.sessions.open(),
         held_bytes: Cell::new(0),
         input: RefCell::default(),
-        stalled: RefCell::default(),
+        waiting: RefCell::default(),
         output: RefCell::default(),
         in_flight: Cell::new(0),
         looked_at_ns: Cell::new(0),
@@ -155,7 +155,7 @@ impl<S: Store> Session<S> {
             match self.next() {
                 Ok(Some(next)) if !self.has_room_for(&next, context.waker()) => {
                     // What is answered, written, or given back by others wakes the task.
-                    *self.stalled.borrow_mut() = Some(next);
+                    self.waiting.borrow_mut().put_back(next);
                     break Ok(Taken::Stalled);
                 }
                 Ok(Some(next)) => {
@@ -180,10 +180,11 @@ impl<S: Store> Session<S> {
 
     /// The next request, once it is complete.
     fn next(&self) -> io::Result<Option<Next>> {
-        if let Some(stalled) = self.stalled.borrow_mut().take() {
-            return Ok(Some(stalled));
+        let mut waiting = self.waiting.borrow_mut();
+        if waiting.is_empty() {
+            input::take(&mut self.input.borrow_mut(), self.peer.borrow().is_some(), &mut waiting)?;
         }
-        input::next(&mut self.input.borrow_mut(), self.peer.borrow().is_some())
+        Ok(waiting.next())
     }
 
     /// Reads what has arrived: how many bytes, none at the end, or `None` if there is nothing yet. The error is `None` if there
@@ -202,9 +203,8 @@ impl<S: Store> Session<S> {
 
     /// What it holds of memory.
     fn used_bytes(&self) -> usize {
-        let stalled = self.stalled.borrow().as_ref().map_or(0, |stalled| stalled.bytes);
         let buffers = self.input.borrow().capacity() + self.output.borrow().capacity();
-        self.held_bytes.get() + stalled + buffers
+        self.held_bytes.get() + self.waiting.borrow().bytes() + buffers
     }
 
     fn has_room_for(&self, next: &Next, task: &Waker) -> bool {
@@ -304,7 +304,7 @@ impl<S: Store> Session<S> {
         loop {
             ticks.tick().await;
             self.account.time_passes();
-            let is_waiting = self.stalled.borrow().is_some() || self.account.is_waiting();
+            let is_waiting = !self.waiting.borrow().is_empty() || self.account.is_waiting();
             let is_owing = self.in_flight.get() > 0 || is_waiting;
             // If answers wait to be written, they show that the node is alive.
             let may_speak = self.output.borrow().is_empty();
@@ -322,7 +322,7 @@ impl<S: Store> Session<S> {
 
     fn state(&self) -> ConnectionState {
         let is_written = self.output.borrow().is_empty();
-        let is_asking = !self.input.borrow().is_empty() || self.stalled.borrow().is_some();
+        let is_asking = !self.input.borrow().is_empty() || !self.waiting.borrow().is_empty();
         let is_serving = self.in_flight.get() > 0;
         ConnectionState {
             has_greeted: self.peer.borrow().is_some(),

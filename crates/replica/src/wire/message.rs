@@ -8,7 +8,7 @@
 //!          | 13 leaves { slice, groups u8 × n } | 14 list { slice, n u16, partition u16 × n, [after key] }
 //!          | 15 prepare { version, key } | 16 accept { stamp, base, what u8, key, [bytes] }
 //!          | 17 accept_upload { stream u32, stamp, base, key } | 18 release { version, key } | 19 forward { forward }
-//!          | 20 keep_deletions {}
+//!          | 20 keep_deletions {} | 21 reads { (request u32, digest u8, origin u8, key) × 1 to 128 }     from version 8 on
 //! answer  := 1 hello | 65 stranger { line } | 66 absent { whole u8 } | 67 cell { whole u8, stamp, what u8, [bytes] }
 //!          | 68 done {} | 69 refused { why u8, u64, u64 } | 70 piece { bytes } | 71 end {} | 72 superseded { version, had u8 }
 //!          | 73 alive {} | 74 opened { stream u32 } | 75 gone {} | 76 statement { statement }

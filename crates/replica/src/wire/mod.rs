@@ -2,7 +2,7 @@
 //!
 //! - `frame`: lengths, checksums, numbers of requests
 //! - `message`: the grammar; `request`, `answer`: the messages; `parts`: what several of them have
-//! - `forward`: conditional requests that another node decides
+//! - `reads`: several reads in one frame; `forward`: conditional requests that another node decides
 //! - `hello`: the first message on either side
 //! - `record`: the cells of a range
 //! - `reader`: decodes bodies, nothing trusted
@@ -14,6 +14,7 @@ mod hello;
 mod message;
 mod parts;
 mod reader;
+mod reads;
 mod record;
 mod request;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use request::Request;
 
 pub(crate) use forward::{CONTENDED, FORWARD_BYTES_MAX, FORWARD_VERSIONS_MAX, FORWARDED_BYTES_MAX};
 pub(crate) use frame::frame_bytes;
+pub(crate) use reads::{READS_SINCE, Reads};
 pub(crate) use record::{Record, put_mark, put_record, take_record};
 
 use bytes::BytesMut;
@@ -50,9 +52,7 @@ pub fn decode_all(bytes: &[u8]) {
 
 fn decode(frame: &Frame) {
     let mut again = BytesMut::new();
-    if let Ok(request) = Request::of(frame) {
-        request.put(&mut again, frame.request);
-    }
+    let _ = Request::all_of(frame, |number, request, _| request.put(&mut again, number));
     if let Ok(answer) = Answer::of(frame) {
         answer.put(&mut again, frame.request);
     }

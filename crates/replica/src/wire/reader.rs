@@ -131,6 +131,11 @@ impl Reader {
         self.rest.is_empty()
     }
 
+    /// How many bytes are left.
+    pub(super) fn left(&self) -> usize {
+        self.rest.len()
+    }
+
     /// Nothing may be left.
     pub(super) fn end(self) -> Result<(), FrameError> {
         if self.rest.is_empty() { Ok(()) } else { Err(self.wrong("it goes on after its end")) }

@@ -11,6 +11,7 @@ use super::parts::{
     put_optional_key, put_slice, put_span, put_statement, slice, statement,
 };
 use super::reader::Reader;
+use super::reads::{READ_KIND, READS_KIND, Read, put_read, take_read, take_reads};
 
 /// What one node asks of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,10 +177,8 @@ impl Request {
     pub fn put(&self, out: &mut BytesMut, number: u32) {
         match self {
             Request::Hello(hello) => put_frame(out, number, 1, |out| hello.put(out)),
-            Request::Read { key, digest, origin } => put_frame(out, number, 2, |out| {
-                out.put_u8(u8::from(*digest));
-                out.put_u8(origin_byte(*origin));
-                put_short(out, key);
+            Request::Read { key, digest, origin } => put_frame(out, number, READ_KIND, |out| {
+                put_read(out, key, (*digest, *origin));
             }),
             Request::Write { key, stamp, value, origin, is_again, durability } => {
                 put_frame(out, number, 3, |out| {
@@ -245,15 +244,21 @@ impl Request {
         }
     }
 
-    /// Understands a frame.
+    /// Understands a frame that may have several requests: hands on each with its number, and how many bytes it takes.
+    pub fn all_of(frame: &Frame, mut take: impl FnMut(u32, Request, usize)) -> Result<(), FrameError> {
+        if frame.kind == READS_KIND {
+            return take_reads(frame, |number, read, bytes| take(number, read.into(), bytes));
+        }
+        take(frame.request, Request::of(frame)?, frame.whole_bytes());
+        Ok(())
+    }
+
+    /// Understands a frame of one request.
     pub fn of(frame: &Frame) -> Result<Request, FrameError> {
         let mut reader = Reader::new(frame);
         let request = match frame.kind {
             1 => Request::Hello(Hello::take(&mut reader)?),
-            2 => {
-                let (digest, origin) = (reader.bool()?, origin(&mut reader)?);
-                Request::Read { key: reader.key()?, digest, origin }
-            }
+            READ_KIND => take_read(&mut reader)?.into(),
             3 => return Request::write(reader),
             4 => {
                 let version = reader.version()?;
@@ -326,6 +331,12 @@ impl Request {
         let (durability, stamp) = (durability(&mut reader)?, reader.stamp()?);
         let (key, value) = cell(reader)?;
         Ok(Request::Write { key, stamp, value, origin, is_again, durability })
+    }
+}
+
+impl From<Read> for Request {
+    fn from(Read { key, digest, origin }: Read) -> Request {
+        Request::Read { key, digest, origin }
     }
 }
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What the data API costs: durability per request, batches, the change feed, idle clients of Redis. Prints tables in Markdown.
 
-    python3 bench/api.py [--binary FILE] [--rounds 5] [--seconds 3] [--only fsync,batch,feed,idle]
+    python3 bench/api.py [--binary FILE] [--rounds 5] [--seconds 3] [--only fsync,batch,cluster-batch,feed,cluster-feed,idle]
 
-One node with one event loop, the load generator and Python on the same machine; what is compared runs in alternating rounds. A cell is
+One node with one event loop (three for `cluster-...`), the load generator and Python on the same machine; what is compared runs in alternating rounds. A cell is
 `median (min..max)`. Needs a release build of `ladoga`; with redis-server, `idle` has it beside the node.
 """
 
@@ -30,9 +30,10 @@ TICK = os.sysconf("SC_CLK_TCK")
 class Node:
     running = []
 
-    def __init__(self, arguments, fsync="everysec", resp=False, flags=(), scheme="http"):
+    def __init__(self, arguments, fsync="everysec", resp=False, flags=(), scheme="http", port=None):
         self.dir = tempfile.mkdtemp(dir=arguments.dir)
-        self.port, self.resp = free_port(), free_port() if resp else None
+        self.port, self.resp = port or free_port(), free_port() if resp else None
+        self.followed_port = self.port
         command = [arguments.binary, "serve", "--listen", f"127.0.0.1:{self.port}", "--data", self.dir + "/data"]
         command += ["--threads", "1", "--fsync", fsync, "--memory", "1GiB"]
         command += ["--resp", f"127.0.0.1:{self.resp}"] if resp else []
@@ -52,6 +53,35 @@ class Node:
         Node.running.remove(self)
         end(self.process)
         shutil.rmtree(self.dir)
+
+
+class Cluster:
+    """Three nodes: clients write through the first one, and follow at the last one."""
+
+    def __init__(self, arguments):
+        ports = [free_port() for _ in range(3)]
+        flags = ["--cluster", ",".join(f"http://127.0.0.1:{port}" for port in ports)]
+        self.nodes = [Node(arguments, flags=flags, port=port) for port in ports]
+        first, last = self.nodes[0], self.nodes[-1]
+        self.dir, self.url, self.port, self.followed_port = first.dir, first.url, first.port, last.port
+        for node in self.nodes:
+            wait_until_ready(node)
+
+    def cpu_us(self):
+        return sum(node.cpu_us() for node in self.nodes)
+
+    def end(self):
+        for node in self.nodes:
+            node.end()
+
+
+def wait_until_ready(node):
+    for _ in range(400):
+        try:
+            return urllib.request.urlopen(node.url + "/readyz").close()
+        except OSError:
+            time.sleep(0.05)
+    sys.exit(f"{node.url} does not become ready")
 
 
 def end(process):
@@ -148,27 +178,15 @@ def batch(arguments):
     """Operations a second in a batch beside single requests, on one connection, and the memory of a long batch."""
     print("### `POST /v0/batch` beside requests of their own\n")
     print("One connection; values of 100 B; a batch has 100,000 lines.\n")
-    node, lines = Node(arguments), 100_000
-    value = "v" * 100
-    bodies = {
-        "put": "".join(json.dumps({"op": "put", "key": f"key:{n:09d}", "value": value}) + "\n" for n in range(lines)),
-        "get": "".join(json.dumps({"op": "get", "key": f"key:{n:09d}"}) + "\n" for n in range(lines)),
-    }
+    node = Node(arguments)
     get = PUT.replace('"PUT"', '"GET"').replace('wrk.body = string.rep("v", 100)', "")
     single = {"put": PUT.replace("{query}", ""), "get": get.replace("{query}", "")}
     figures = {}
     for round_ in range(arguments.rounds):
         for kind in ("put", "get"):
-            before, started = node.cpu_us(), time.monotonic()
-            request = urllib.request.Request(node.url + "/v0/batch", bodies[kind].encode(), method="POST")
-            answers = urllib.request.urlopen(request).read().splitlines()
-            took = time.monotonic() - started
-            bad = [answer for answer in answers if json.loads(answer)["status"] not in (200, 201)]
-            if bad or len(answers) != lines:
-                sys.exit(f"{len(answers)} answers, {len(bad)} of them failures: {bad[:1]}")
-            figures.setdefault((kind, "batch"), []).append((lines / took, (node.cpu_us() - before) / lines))
+            figures.setdefault((kind, "batch"), []).append(one_batch(node, kind))
             script = script_of(node, single[kind])
-            run = bench(arguments, node, script, lines - 1, round_, connections=1)
+            run = bench(arguments, node, script, BATCH_LINES - 1, round_, connections=1)
             figures.setdefault((kind, "requests"), []).append(run[:2])
     rows = [[f"`{kind}`, {how}", cell([rate for rate, _ in runs]), cell([cpu for _, cpu in runs], 1)]
             for (kind, how), runs in figures.items()]
@@ -176,11 +194,55 @@ def batch(arguments):
     node.end()
 
 
+BATCH_LINES = 100_000
+
+
+def one_batch(node, kind):
+    """Operations a second of one batch, and CPU of the node for each."""
+    line = {"put": {"op": "put", "value": "v" * 100}, "get": {"op": "get"}}[kind]
+    body = "".join(json.dumps({**line, "key": f"key:{n:09d}"}) + "\n" for n in range(BATCH_LINES))
+    before, started = node.cpu_us(), time.monotonic()
+    request = urllib.request.Request(node.url + "/v0/batch", body.encode(), method="POST")
+    answers = urllib.request.urlopen(request).read().splitlines()
+    took = time.monotonic() - started
+    bad = [answer for answer in answers if json.loads(answer)["status"] not in (200, 201)]
+    if bad or len(answers) != BATCH_LINES:
+        sys.exit(f"{len(answers)} answers, {len(bad)} of them failures: {bad[:1]}")
+    return BATCH_LINES / took, (node.cpu_us() - before) / BATCH_LINES
+
+
+def cluster_batch(arguments):
+    """The same of three nodes, a majority asked for each key."""
+    print("### `POST /v0/batch` to a cluster of three nodes\n")
+    print("One connection; values of 100 B; a batch has 100,000 lines, each decided by a majority.\n")
+    cluster, figures = Cluster(arguments), {}
+    for _ in range(arguments.rounds):
+        for kind in ("put", "get"):
+            figures.setdefault(kind, []).append(one_batch(cluster, kind))
+    rows = [[f"`{kind}`", cell([rate for rate, _ in runs]), cell([cpu for _, cpu in runs], 1)] for kind, runs in figures.items()]
+    table(["", "operations/s", "CPU of all nodes, µs/operation"], rows)
+    cluster.end()
+
+
 def followed(arguments):
     """What a follower costs writers, how soon it knows, and what idle ones take."""
     print("### Changes that are followed\n")
-    print("`PUT` of 100 B, 64 connections, closed loop, `everysec`. The followers read everything, on the same two cores.\n")
     node = Node(arguments)
+    feed(arguments, node)
+    node.end()
+    idle_followers(arguments)
+
+
+def cluster_followed(arguments):
+    """The same of three nodes, through the one that is not written through."""
+    print("### Changes of a cluster of three nodes that are followed\n")
+    cluster = Cluster(arguments)
+    feed(arguments, cluster)
+    cluster.end()
+
+
+def feed(arguments, node):
+    print("`PUT` of 100 B, 64 connections, closed loop, `everysec`. The followers read everything, on the same two cores.\n")
     script = script_of(node, PUT.replace("{query}", ""))
     figures = {0: [], 1: []}
     for round_ in range(arguments.rounds):
@@ -199,8 +261,6 @@ def followed(arguments):
     at = lambda part: f"{latencies[min(len(latencies) - 1, int(part * len(latencies)))] * 1e3:.2f}"
     table(["probes", "p50, ms", "p99, ms", "max, ms"],
           [[str(len(latencies)), at(0.5), at(0.99), f"{latencies[-1] * 1e3:.2f}"]])
-    node.end()
-    idle_followers(arguments)
 
 
 class Reader:
@@ -210,7 +270,7 @@ class Reader:
         request = "GET /v0/changes?start=%00 HTTP/1.1\r\nHost: h\r\n\r\n"
         code = ("import socket,sys; s = socket.create_connection(('127.0.0.1', int(sys.argv[1])));"
                 "s.sendall(sys.argv[2].encode()); b = bytearray(1 << 20);\nwhile s.recv_into(b): pass")
-        self.process = subprocess.Popen([sys.executable, "-c", code, str(node.port), request])
+        self.process = subprocess.Popen([sys.executable, "-c", code, str(node.followed_port), request])
         time.sleep(0.3)
 
     def end(self):
@@ -220,7 +280,7 @@ class Reader:
 
 def probe(arguments, node, script, rate):
     """Latencies of single writes that a follower of their keys sees, in seconds."""
-    follower = socket.create_connection(("127.0.0.1", node.port))
+    follower = socket.create_connection(("127.0.0.1", node.followed_port))
     follower.sendall(b"GET /v0/changes?start=probe:&end=probe; HTTP/1.1\r\nHost: h\r\n\r\n")
     arrived = {}
 
@@ -345,4 +405,4 @@ def run(description, parts):
 
 
 if __name__ == "__main__":
-    run(__doc__, {"fsync": fsync, "batch": batch, "feed": followed, "idle": idle})
+    run(__doc__, {"fsync": fsync, "batch": batch, "cluster-batch": cluster_batch, "feed": followed, "cluster-feed": cluster_followed, "idle": idle})

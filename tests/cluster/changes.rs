@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::cluster::Cluster;
-use crate::support::{Connection, Ladoga, Node, assert_refusal, value, wait_until};
+use crate::networks::cluster_of;
+use crate::support::{Connection, Ladoga, Node, assert_refusal, in_a_network_of_its_own, value, wait_until};
 
 const EVENTS: &str = "Accept: text/event-stream\r\n";
 
@@ -243,4 +244,35 @@ fn who_does_not_read_for_long_is_told_what_the_tables_have() {
     follower.expect(&expected);
     let metrics = cluster.nodes[0].metrics();
     assert!(metrics.sum("ladoga_changes_catch_ups_total", &[]) > Some(0.0), "it read the tables");
+}
+
+/// The node that is asked has all that the others acknowledge without it once it reaches them again, and tells it.
+#[test]
+fn nothing_is_missed_while_the_network_is_cut() {
+    in_a_network_of_its_own("changes::nothing_is_missed_while_the_network_is_cut", || {
+        let (network, cluster) = cluster_of(3, "1000");
+        let mut followers = [0, 1, 2].map(|node| Follower::start(&cluster.nodes[node], ""));
+        let mut written = Written::default();
+        written.write(&cluster, &[0, 1, 2], 30);
+        for alone in 0..3 {
+            let majority = [(alone + 1) % 3, (alone + 2) % 3];
+            network.isolate(alone);
+            written.write(&cluster, &majority, 40);
+            // Nobody is told what is not there.
+            followers[majority[0]].expect(&written.newest);
+            network.rejoin(alone);
+            written.write(&cluster, &[0, 1, 2], 10);
+        }
+        // One way, packets get through: the writes reach the third node, and its answers do not arrive.
+        network.cut(2, 0);
+        written.write(&cluster, &[0, 1], 40);
+        network.heal(2, 0);
+        for follower in &mut followers {
+            follower.expect(&written.newest);
+        }
+        // And none was told anything that nobody wrote.
+        for (key, value) in &written.newest {
+            assert!(followers.iter().all(|follower| follower.told[key].1 == *value), "{key}");
+        }
+    });
 }

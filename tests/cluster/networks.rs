@@ -6,7 +6,7 @@ use crate::support::{
 };
 
 /// Nodes in a network each, with this time-out for peers.
-fn cluster_of(nodes: usize, peer_timeout_ms: &str) -> (Network, Cluster) {
+pub(crate) fn cluster_of(nodes: usize, peer_timeout_ms: &str) -> (Network, Cluster) {
     cluster_with(nodes, &[("PEER", peer_timeout_ms), ("PEER_CONNECT", peer_timeout_ms)])
 }
 

@@ -1,13 +1,16 @@
 //! The file `fences`.
 //!
 //! ```text
-//! fences := "LADOGAF" format u8 (1), 0 × 20, crc u32, record*, anything                     crc: of what precedes it
+//! fences := "LADOGAF" format u8 (1), 0 × 20, crc u32, record*, 0*, anything                 crc: of what precedes it
 //! ```
 //!
 //! It begins with the promises that stood when it was written as a whole, to another name, and renamed. Records follow. A
 //! broken record ends it, unless one behind it says that it was synced: then the file is damaged. Behind the last record
 //! stands a mark, once that is synced, which the next record takes the place of. So a promise that was given, and is damaged,
 //! is taken for a torn end only if the power was cut before the mark was on the disk.
+//!
+//! Zeros are written ahead of the records, so that most syncs find a file of the same length in the same blocks: then the file system
+//! has nothing of its own to write.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,6 +30,8 @@ pub(super) const HEADER_BYTES: u64 = 32;
 const FILE_BYTES_MAX: u64 = 256 << 20;
 /// From how many records on it is looked how many of them are still needed.
 const RECORDS_MIN: u64 = 8_192;
+/// How far ahead of the records there are zeros at least, once a record needs more of them.
+const AHEAD_BYTES: u64 = 64 << 10;
 /// How many times as many there may be as promises stand.
 const RECORDS_PER_FENCE_MAX: u64 = 4;
 
@@ -40,6 +45,8 @@ pub(super) struct FenceLog {
     end: u64,
     /// Up to where it was synced.
     synced: u64,
+    /// How long it is: zeros follow the last record.
+    length: u64,
 }
 
 impl FenceLog {
@@ -48,8 +55,8 @@ impl FenceLog {
         disk.create_dir_all(dir)?;
         let path = dir.join(NAME);
         let fences = read(&**disk, &path)?.unwrap_or_default();
-        let mut log =
-            FenceLog { disk: Arc::clone(disk), path, file: None, end: HEADER_BYTES, synced: HEADER_BYTES };
+        let (end, synced, length) = (HEADER_BYTES, HEADER_BYTES, HEADER_BYTES);
+        let mut log = FenceLog { disk: Arc::clone(disk), path, file: None, end, synced, length };
         // A torn end must not precede what is appended. If there is no room, the node starts all the same: it keeps its
         // promises, and makes no new ones until they can be written.
         if let Err(error) = log.write_anew(fences.iter()) {
@@ -74,7 +81,8 @@ impl FenceLog {
         }
         Replacement::of(&*self.disk, &self.path, &bytes)?;
         let file = self.disk.open(&self.path, OpenMode::ReadWrite)?;
-        (self.end, self.synced) = (bytes.len() as u64, bytes.len() as u64);
+        let end = bytes.len() as u64;
+        (self.end, self.synced, self.length) = (end, end, end);
         self.file = Some(file);
         self.mark()
     }
@@ -96,8 +104,15 @@ impl FenceLog {
             let place = self.end + bytes.len() as u64;
             bytes.extend_from_slice(&record.encode(place, self.synced));
         }
+        let end = self.end + bytes.len() as u64;
+        // The mark that stands behind them is not to make the file longer either.
+        if end + RECORD_BYTES as u64 > self.length {
+            let length = end + AHEAD_BYTES;
+            bytes.resize((length - self.end) as usize, 0);
+            self.length = length;
+        }
         file.write_all_at(&bytes, self.end)?;
-        self.end += bytes.len() as u64;
+        self.end = end;
         if !is_to_be_synced {
             return Ok(());
         }

@@ -54,6 +54,35 @@ fn commands_show_the_token_that_they_have() {
     assert!(wrong.stderr.contains("expected a file with one token in it") && !wrong.stderr.contains(&app));
 }
 
+/// It ended at the first answer that asked for patience.
+#[test]
+fn a_backup_waits_for_the_rate_of_its_token() {
+    let tokens = Tokens::new();
+    let slow = tokens.create("slow", "admin", &["--requests-per-second", "2"]);
+    let spent = tokens.create("spent", "admin", &["--bytes-per-second", "1"]);
+    let all = tokens.create("all", "all", &[]);
+    let node = tokens.launch().start();
+    let url = node.url();
+    for n in 0..3 {
+        let key = format!("key{n}");
+        assert_eq!(run(&url, &["put", &key, "v"], Some(&all)).code, Some(0));
+    }
+    let repository = tokens.beside("backups");
+    let create = ["backup", "create", "--to", repository.to_str().expect("a path of text")];
+    let outcome = run(&url, &create, Some(&slow));
+    assert_eq!((outcome.code, &*outcome.stderr), (Some(0), ""), "{}", outcome.text());
+    let metrics = crate::tokens::ask(&mut node.connect(), ("GET", "/metrics"), Some(&all), None);
+    assert!(
+        !metrics.text().contains("ladoga_token_throttled_total{token=\"slow\"} 0\n"),
+        "{}",
+        metrics.text()
+    );
+    // What would take for ever is told at once.
+    let outcome = run(&url, &create, Some(&spent));
+    assert_eq!(outcome.code, Some(1), "{}", outcome.text());
+    assert!(outcome.stderr.contains("the token has used its bytes a second"), "{}", outcome.stderr);
+}
+
 #[test]
 fn the_load_generator_shows_its_token_and_tells_nobody() {
     let tokens = Tokens::new();

@@ -1,6 +1,8 @@
 use std::fmt;
 use std::path::Path;
 
+use ladoga_tls::{FILE_BYTES_MAX, read_bounded};
+
 /// The variable in which a client has its token. There is no flag for it: everybody on a machine can read those.
 const TOKEN_VARIABLE: &str = "LADOGA_TOKEN";
 
@@ -13,11 +15,14 @@ impl Token {
     pub(crate) fn find(file: Option<&Path>) -> Result<Option<Token>, String> {
         if let Some(path) = file {
             let shown = path.display();
-            let text = std::fs::read_to_string(path).map_err(|error| {
+            let bytes = read_bounded(path).map_err(|error| {
                 format!("--token-file is '{shown}', expected a file that can be read: {error}")
             })?;
             let wrong = || format!("--token-file is '{shown}', expected a file with one token in it");
-            return Token::parse(&text).map(Some).ok_or_else(wrong);
+            // One that is too long ends in its middle.
+            let text = str::from_utf8(&bytes).ok().filter(|text| text.len() <= FILE_BYTES_MAX);
+            let token = text.and_then(Token::parse);
+            return token.map(Some).ok_or_else(wrong);
         }
         let Some(text) = std::env::var_os(TOKEN_VARIABLE) else { return Ok(None) };
         let wrong = || {

@@ -1,4 +1,5 @@
 use std::io::{BufReader, Error, ErrorKind, Write};
+use std::thread;
 use std::time::Duration;
 
 use ladoga_http1::answer::{Answers, Asked};
@@ -9,6 +10,11 @@ use super::{ClientError, Url};
 
 /// A node that says nothing for so long is gone; making a checkpoint may take a while.
 const PATIENCE: Duration = Duration::from_mins(5);
+/// A node that says nothing for so long when all that is left is to tell it so, is not waited for.
+const HURRY: Duration = Duration::from_secs(5);
+/// How long a token that has used its rate is waited for at a time, at most, and how often in a row.
+const THROTTLED_MAX: Duration = Duration::from_secs(30);
+const THROTTLED_IN_A_ROW_MAX: usize = 20;
 /// No answer that is read as a whole is longer.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
@@ -18,6 +24,14 @@ pub(crate) struct KeptConnection {
     answers: Option<Answers<BufReader<Duplex>>>,
 }
 
+/// What a node answers, as a whole.
+struct Answered {
+    status: u16,
+    body: Vec<u8>,
+    is_kept: bool,
+    retry_after: Option<Duration>,
+}
+
 impl KeptConnection {
     /// One that is made with the first request.
     pub(crate) const fn new(url: Url) -> KeptConnection {
@@ -25,19 +39,38 @@ impl KeptConnection {
     }
 
     /// Sends a request without a body that may be sent twice, and reads the status and the body of the answer. A connection that the
-    /// node has closed meanwhile is made again, once.
+    /// node has closed meanwhile is made again, once. If the token has used its rate, the request is sent again when
+    /// the node says, if that is soon.
     pub(crate) fn ask(&mut self, method: &str, target: &str) -> Result<(u16, Vec<u8>), ClientError> {
+        for _ in 0..THROTTLED_IN_A_ROW_MAX {
+            let answered = self.ask_again(method, target)?;
+            match answered.retry_after {
+                Some(pause) if answered.status == 429 && pause <= THROTTLED_MAX => thread::sleep(pause),
+                _ => return Ok((answered.status, answered.body)),
+            }
+        }
+        self.ask_again(method, target).map(|answered| (answered.status, answered.body))
+    }
+
+    /// Sends a last request over a connection of its own, and does not wait for long: the node may have stopped meanwhile.
+    pub(crate) fn tell(&self, method: &str, target: &str) {
+        let mut connection = KeptConnection::new(self.url.clone());
+        // Whoever tells something in passing has nobody to say to that it did not arrive.
+        let _ = connection.ask_once(method, target, HURRY);
+    }
+
+    fn ask_again(&mut self, method: &str, target: &str) -> Result<Answered, ClientError> {
         let is_used = self.answers.is_some();
-        match self.ask_once(method, target) {
-            Err(ClientError::Broken { .. }) if is_used => self.ask_once(method, target),
+        match self.ask_once(method, target, PATIENCE) {
+            Err(ClientError::Broken { .. }) if is_used => self.ask_once(method, target, PATIENCE),
             answered => answered,
         }
     }
 
-    fn ask_once(&mut self, method: &str, target: &str) -> Result<(u16, Vec<u8>), ClientError> {
+    fn ask_once(&mut self, method: &str, target: &str, patience: Duration) -> Result<Answered, ClientError> {
         let mut answers = match self.answers.take() {
             Some(answers) => answers,
-            None => self.connect()?,
+            None => self.connect(patience)?,
         };
         let (host, authorization) = (self.url.authority(), self.url.authorization());
         let head = format!("{method} {target} HTTP/1.1\r\nhost: {host}\r\n{authorization}\r\n");
@@ -47,21 +80,22 @@ impl KeptConnection {
             }
             _ => ClientError::Broken { url: self.url.clone(), error },
         });
-        let (status, body, is_kept) = answered?;
-        self.answers = is_kept.then_some(answers);
-        Ok((status, body))
+        let answered = answered?;
+        self.answers = answered.is_kept.then_some(answers);
+        Ok(answered)
     }
 
-    fn connect(&self) -> Result<Answers<BufReader<Duplex>>, ClientError> {
-        let stream = connect(&self.url, Some(PATIENCE))?;
+    fn connect(&self, patience: Duration) -> Result<Answers<BufReader<Duplex>>, ClientError> {
+        let stream = connect(&self.url, Some(patience))?;
         Ok(Answers::new(BufReader::with_capacity(64 << 10, stream)))
     }
 }
 
-fn exchange(answers: &mut Answers<BufReader<Duplex>>, head: &str) -> Result<(u16, Vec<u8>, bool), Error> {
+fn exchange(answers: &mut Answers<BufReader<Duplex>>, head: &str) -> Result<Answered, Error> {
     answers.stream().get_mut().write_all(head.as_bytes())?;
     let head = answers.head(Asked::Ordinary)?;
     let (status, is_kept) = (head.status, head.keep_alive);
+    let retry_after = head.header("retry-after").and_then(seconds);
     let mut body = Vec::new();
     while let Some(piece) = answers.piece()? {
         if body.len() + piece.len() > ANSWER_BYTES_MAX {
@@ -70,5 +104,9 @@ fn exchange(answers: &mut Answers<BufReader<Duplex>>, head: &str) -> Result<(u16
         }
         body.extend_from_slice(piece);
     }
-    Ok((status, body, is_kept))
+    Ok(Answered { status, body, is_kept, retry_after })
+}
+
+fn seconds(text: &[u8]) -> Option<Duration> {
+    str::from_utf8(text).ok()?.parse().ok().map(Duration::from_secs)
 }

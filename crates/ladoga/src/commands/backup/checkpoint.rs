@@ -82,7 +82,7 @@ impl Checkpoint {
 impl Drop for Checkpoint {
     fn drop(&mut self) {
         // What is not released now is released in a minute.
-        let _ = self.connection.ask("DELETE", &format!("/v0/backup?id={}", self.id));
+        self.connection.tell("DELETE", &format!("/v0/backup?id={}", self.id));
     }
 }
 

@@ -228,7 +228,8 @@ impl<'a> Conductor<'a> {
             node.end()?;
         }
         self.nodes_started += 1;
-        let node = OwnNode::start(&self.options.node, stage.node_threads, self.nodes_started, self.stop)?;
+        let node =
+            OwnNode::start(&self.options.own_node(), stage.node_threads, self.nodes_started, self.stop)?;
         if node.is_in_memory() {
             let note =
                 "The node's data was in memory (tmpfs), where a sync costs nothing: --dir names a disk.";

@@ -120,7 +120,7 @@ pub(crate) struct RunOptions {
 /// How a node of its own is started.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct NodeOptions {
-    /// When the node syncs writes, as for `ladoga serve`
+    /// When the node syncs writes, as for `ladoga serve` [default: everysec with --suite, whose stores did not sync; else that of a node]
     #[arg(long, value_name = "WHEN", conflicts_with = "url")]
     pub(crate) fsync: Option<String>,
     /// Memory budget of the node, as for `ladoga serve`
@@ -177,6 +177,15 @@ impl NodeOptions {
 }
 
 impl RunOptions {
+    /// The settings of a node of its own. The published stores synced nothing before they answered.
+    pub(crate) fn own_node(&self) -> NodeOptions {
+        let mut node = self.node.clone();
+        if self.suite.is_some() {
+            node.fsync.get_or_insert_with(|| "everysec".to_owned());
+        }
+        node
+    }
+
     pub(crate) fn rounds(&self) -> u64 {
         self.rounds.unwrap_or(if self.suite.is_some() { 1 } else { ROUNDS_DEFAULT })
     }

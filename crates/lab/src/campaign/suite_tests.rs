@@ -170,3 +170,11 @@ fn the_line_that_repeats_a_run_repeats_it() {
         }
     }
 }
+
+#[test]
+fn nodes_of_the_suite_sync_no_more_than_the_published_stores_unless_they_are_told_to() {
+    let fsync = |line: &str| parsed(line).unwrap().own_node().fsync;
+    assert_eq!(fsync("--suite reports").as_deref(), Some("everysec"));
+    assert_eq!(fsync("--suite reports --fsync always").as_deref(), Some("always"));
+    assert_eq!(fsync("--workloads put"), None);
+}

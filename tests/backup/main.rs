@@ -5,6 +5,7 @@
 //! - `damaged`: flipped bits are named, and go nowhere
 //! - `killed`: commands and nodes that are killed in the middle
 //! - `requests`: the path `/v0/backup`, and who may use it
+//! - `s3`: backups in a bucket; `s3_server`: a real server for it
 //! - `clusters`: from three nodes to one, and to five; nodes that are missing
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
@@ -20,4 +21,8 @@ mod damaged;
 mod killed;
 mod one_node;
 mod requests;
+#[cfg(feature = "s3")]
+mod s3;
+#[cfg(feature = "s3")]
+mod s3_server;
 mod steps;

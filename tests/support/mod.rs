@@ -15,13 +15,14 @@
 //! - `metrics`: the Prometheus text format
 //! - `browser`: a real browser without a screen, for pages that people look at
 //! - `random`: values that compress badly and can be made again
-//! - `skip`: tests that cannot run on this machine
+//! - `skip`: tests that cannot run on this machine; `go`: programs in Go that tests need
 
 mod browser;
 mod command;
 mod connection;
 mod engine;
 mod files;
+mod go;
 mod metrics;
 mod network;
 mod node;
@@ -39,6 +40,7 @@ pub(crate) use command::{Ladoga, Outcome, Running, ladoga_in};
 pub(crate) use connection::Connection;
 pub(crate) use engine::{cassandra, differs_on_cassandra, on_cassandra};
 pub(crate) use files::{Directory, files_below, find_bytes, flip_bit};
+pub(crate) use go::go_program;
 pub(crate) use metrics::Metrics;
 pub(crate) use network::{Network, in_a_network_of_its_own, retransmissions};
 pub(crate) use node::{Launch, Node};

@@ -7,15 +7,19 @@ use crate::node_arguments::NodeArguments;
 use crate::settings::parse_size;
 
 const BACKUP_HELP: &str = "\
-A backup is taken from a running node, or from all nodes of its cluster, into a directory of this machine: a repository. Each file
-is in it once, so the second backup copies only what is new. Everything that was acknowledged before the command began is in the
-backup. `ladoga restore` makes data directories of it.
+A backup is taken from a running node, or from all nodes of its cluster, into a directory of this machine, or into a bucket of S3 or
+of a server like it: a repository. Each file is in it once, so the second backup copies only what is new. Everything that was
+acknowledged before the command began is in the backup. `ladoga restore` makes data directories of it.
+
+A bucket is s3://BUCKET/PREFIX, reached by AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION,
+AWS_ENDPOINT_URL (a server other than Amazon's) and AWS_CA_BUNDLE in the environment.
 
 Examples:
   ladoga backup create --to /mnt/backups
   ladoga backup list --to /mnt/backups
   ladoga backup verify --to /mnt/backups
   ladoga backup prune --to /mnt/backups --keep 14
+  ladoga backup create --to s3://lake/backups
   ladoga restore --from /mnt/backups --data ./restored";
 
 #[derive(Debug, Args)]
@@ -75,7 +79,7 @@ Exit codes: 0 if it is done; 1 if it is not; 2 if the command line is wrong.";
 
 #[derive(Debug, Args)]
 pub(crate) struct RepositoryArguments {
-    /// Directory of the backups
+    /// Directory of the backups, or a bucket: `s3://BUCKET/PREFIX`
     #[arg(long, value_name = "DIR")]
     pub(crate) to: PathBuf,
 }
@@ -129,6 +133,7 @@ begin again.
 
 Examples:
   ladoga restore --from /mnt/backups --data ./restored
+  ladoga restore --from s3://lake/backups --data ./restored
   ladoga restore --from /mnt/backups --backup 2026-11-23T12-00-05Z --data ./restored
   ladoga serve --data ./restored
 
@@ -137,7 +142,7 @@ Exit codes: 0 if the directory is complete; 1 if it is not; 2 if the command lin
 #[derive(Debug, Args)]
 #[command(after_help = RESTORE_HELP)]
 pub(crate) struct RestoreArguments {
-    /// Directory of the backups
+    /// Directory of the backups, or a bucket: `s3://BUCKET/PREFIX`
     #[arg(long, value_name = "DIR")]
     pub(crate) from: PathBuf,
     /// Which backup, as `ladoga backup list` names it [default: the newest]

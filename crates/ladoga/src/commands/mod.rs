@@ -17,6 +17,7 @@ mod notify;
 mod profile;
 mod range;
 mod record;
+mod repository;
 mod restore;
 mod serve;
 mod status;

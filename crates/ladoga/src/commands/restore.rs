@@ -1,9 +1,9 @@
 use std::io::{Write, stdout};
 
-use ladoga_backup::{Backup, NodeBackup, Repository, restore_cells, restore_files};
+use ladoga_backup::{Backup, NodeBackup, restore_cells, restore_files};
 
-use super::Failure;
 use super::backup::Shown;
+use super::{Failure, repository};
 use crate::backup_arguments::RestoreArguments;
 use crate::settings::{format_size, raise_descriptor_limit};
 
@@ -11,7 +11,7 @@ use crate::settings::{format_size, raise_descriptor_limit};
 pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
     let env = ladoga_env::real::env()?;
     raise_descriptor_limit();
-    let repository = Repository::open(&env.disk, &arguments.from)?;
+    let repository = repository::open(&env, &arguments.from)?;
     let backup = match &arguments.backup {
         Some(id) => repository.backup(id)?,
         None => repository.newest()?,

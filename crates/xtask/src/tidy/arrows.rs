@@ -12,13 +12,14 @@ struct CrateRule {
 }
 
 /// From the bottom of the architecture upwards: a crate names only crates above it.
-const CRATES: [CrateRule; 24] = [
+const CRATES: [CrateRule; 25] = [
     CrateRule { folder: "model", package: "ladoga-model", may_use: &[] },
     CrateRule { folder: "access", package: "ladoga-access", may_use: &["model"] },
     CrateRule { folder: "env", package: "ladoga-env", may_use: &["model"] },
     CrateRule { folder: "tls", package: "ladoga-tls", may_use: &["env"] },
     CrateRule { folder: "storage", package: "ladoga-storage", may_use: &["env", "model"] },
     CrateRule { folder: "backup", package: "ladoga-backup", may_use: &["model", "env", "storage"] },
+    CrateRule { folder: "s3", package: "ladoga-s3", may_use: &["env", "tls"] },
     // Development only: tests of pure machines use it, and the simulation.
     CrateRule { folder: "history", package: "ladoga-history", may_use: &[] },
     CrateRule { folder: "cluster", package: "ladoga-cluster", may_use: &["model"] },
@@ -74,7 +75,9 @@ const CRATES: [CrateRule; 24] = [
     CrateRule {
         folder: "ladoga",
         package: "ladoga",
-        may_use: &["node", "lab", "http1", "profiler", "backup", "storage", "tls", "env", "access", "model"],
+        may_use: &[
+            "node", "lab", "http1", "profiler", "backup", "s3", "storage", "tls", "env", "access", "model",
+        ],
     },
     CrateRule {
         folder: "sim",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ladoga_backup::{Backup, Repository, Taken, Writing};
 use ladoga_env::Env;
 
-use super::super::{Failure, complain, node_url};
+use super::super::{Failure, complain, node_url, repository};
 use super::Shown;
 use super::cut::Cut;
 use super::paced::Paced;
@@ -23,7 +23,8 @@ pub(super) fn create(arguments: &CreateBackupArguments) -> Result<(), Failure> {
     let env = ladoga_env::real::env()?;
     raise_descriptor_limit();
     give_way();
-    let (repository, writing) = Repository::create(&env.disk, &arguments.repository.to)?;
+    let path = &arguments.repository.to;
+    let (repository, writing) = Repository::create(&repository::disk_of(&env, path)?, path)?;
     let begun_ms = env.clock.wall_ms();
     let id = repository.new_id(&env)?;
     let cut = Cut::take(&url, arguments.ack.map(std::num::NonZeroUsize::get))?;

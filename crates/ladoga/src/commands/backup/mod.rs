@@ -11,9 +11,9 @@ mod paced;
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::Path;
 
-use ladoga_backup::{Error, Progress, Repository, prune, verify};
+use ladoga_backup::{Error, Progress, prune, verify};
 
-use super::{Failure, complain};
+use super::{Failure, complain, repository};
 use crate::backup_arguments::{BackupCommand, PruneArguments};
 use crate::settings::format_size;
 
@@ -35,7 +35,7 @@ impl From<Error> for Failure {
 
 fn list(dir: &Path) -> Result<(), Failure> {
     let env = ladoga_env::real::env()?;
-    let repository = Repository::open(&env.disk, dir)?;
+    let repository = repository::open(&env, dir)?;
     let (mut out, mut damaged) = (stdout().lock(), 0);
     for id in repository.ids()? {
         let backup = match repository.backup(&id) {
@@ -60,7 +60,7 @@ fn list(dir: &Path) -> Result<(), Failure> {
 
 fn verify_all(dir: &Path) -> Result<(), Failure> {
     let env = ladoga_env::real::env()?;
-    let repository = Repository::open(&env.disk, dir)?;
+    let repository = repository::open(&env, dir)?;
     let mut shown = Shown::new("verified");
     let verified = verify(&repository, &mut |progress| shown.show(progress))?;
     drop(shown);
@@ -78,7 +78,7 @@ fn verify_all(dir: &Path) -> Result<(), Failure> {
 
 fn remove_old(arguments: &PruneArguments) -> Result<(), Failure> {
     let env = ladoga_env::real::env()?;
-    let repository = Repository::open(&env.disk, &arguments.repository.to)?;
+    let repository = repository::open(&env, &arguments.repository.to)?;
     let writing = repository.lock()?;
     let pruned = prune(&repository, &writing, arguments.keep.get())?;
     let (backups, files, left) = (pruned.backups, pruned.files, pruned.backups_left);

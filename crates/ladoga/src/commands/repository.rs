@@ -1,0 +1,36 @@
+//! Where backups are: in a directory of this machine, or in a bucket.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ladoga_backup::Repository;
+use ladoga_env::{Disk, Env};
+
+use super::Failure;
+
+/// The repository at a path, which is there.
+pub(super) fn open(env: &Env, path: &Path) -> Result<Repository, Failure> {
+    Ok(Repository::open(&disk_of(env, path)?, path)?)
+}
+
+/// What the files of a repository are on.
+#[cfg(feature = "s3")]
+pub(super) fn disk_of(env: &Env, path: &Path) -> Result<Arc<dyn Disk>, Failure> {
+    use ladoga_s3::{BadSettings, Place, S3Disk, Settings};
+    if !Place::is_meant_by(path) {
+        return Ok(Arc::clone(&env.disk));
+    }
+    let place = Place::parse(path).map_err(|error| Failure::Usage(error.to_string()))?;
+    let usage = |error: BadSettings| Failure::Usage(error.to_string());
+    let settings = Settings::of(|name| std::env::var(name).ok()).map_err(usage)?;
+    Ok(Arc::new(S3Disk::new(env, path, &place, &settings).map_err(usage)?))
+}
+
+#[cfg(not(feature = "s3"))]
+pub(super) fn disk_of(env: &Env, path: &Path) -> Result<Arc<dyn Disk>, Failure> {
+    if path.starts_with("s3:") {
+        let text = "this program was built without S3; expected a directory, or one built with `cargo build --release -p ladoga`";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    Ok(Arc::clone(&env.disk))
+}

@@ -1,0 +1,186 @@
+use std::ffi::OsStr;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use ladoga_env::{Disk, Env, File, Lock, OpenMode};
+use parking_lot::Mutex;
+
+use crate::client::{Client, Condition, Content};
+use crate::lease::Lease;
+use crate::object::Object;
+use crate::spool::{Spool, Spooled};
+use crate::{BadSettings, Place, Settings};
+
+/// The longest object that is sent in one request, by the protocol.
+const OBJECT_BYTES_MAX: u64 = 5 << 30;
+
+/// The objects below a place as files below the path that it was given as.
+pub struct S3Disk {
+    client: Arc<Client>,
+    root: PathBuf,
+    prefix: String,
+    env: Env,
+    /// From the first file that is written on.
+    spool: Mutex<Option<Arc<Spool>>>,
+    /// The lock that this process holds.
+    lease: Mutex<Weak<Lease>>,
+}
+
+impl S3Disk {
+    /// The files below `root`, which is the path of the place. Nothing is asked yet.
+    pub fn new(env: &Env, root: &Path, place: &Place, settings: &Settings) -> Result<S3Disk, BadSettings> {
+        Ok(S3Disk {
+            client: Arc::new(Client::new(settings, place)?),
+            root: root.to_path_buf(),
+            prefix: place.prefix.clone(),
+            env: env.clone(),
+            spool: Mutex::default(),
+            lease: Mutex::default(),
+        })
+    }
+
+    /// The key of a file.
+    fn key(&self, path: &Path) -> io::Result<String> {
+        let wrong = || io::Error::new(ErrorKind::InvalidInput, "it is not below the bucket's place");
+        let inside = path.strip_prefix(&self.root).ok().and_then(Path::to_str).ok_or_else(wrong)?;
+        Ok(match (self.prefix.as_str(), inside) {
+            ("", inside) => inside.to_owned(),
+            (prefix, "") => prefix.to_owned(),
+            (prefix, inside) => format!("{prefix}/{inside}"),
+        })
+    }
+
+    fn spool(&self) -> io::Result<Arc<Spool>> {
+        let mut spool = self.spool.lock();
+        if let Some(spool) = &*spool {
+            return Ok(Arc::clone(spool));
+        }
+        let new = Arc::new(Spool::create(Arc::clone(&self.env.disk), self.env.rng.next_u64())?);
+        *spool = Some(Arc::clone(&new));
+        Ok(new)
+    }
+
+    /// Fails if the lock that this process has taken is not its own any more.
+    fn may_change(&self) -> io::Result<()> {
+        let lease = self.lease.lock().upgrade();
+        lease.map_or(Ok(()), |lease| lease.check())
+    }
+}
+
+/// What is not complete yet.
+fn is_new(path: &Path) -> bool {
+    path.extension() == Some(OsStr::new("new"))
+}
+
+fn unsupported<T>(what: &'static str) -> io::Result<T> {
+    Err(io::Error::new(ErrorKind::Unsupported, what))
+}
+
+impl Disk for S3Disk {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        if is_new(path) {
+            return self.spool()?.open(path, mode);
+        }
+        match mode {
+            OpenMode::Read => Ok(Arc::new(Object::open(&self.client, self.key(path)?)?)),
+            OpenMode::ReadWrite | OpenMode::CreateNew => unsupported("objects are written as a whole"),
+        }
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let key = self.key(dir)?;
+        let prefix = if key.is_empty() { key } else { key + "/" };
+        self.client.list(&prefix)
+    }
+
+    fn create_dir_all(&self, _: &Path) -> io::Result<()> {
+        // Keys have slashes, and buckets no directories.
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        if !is_new(from) || is_new(to) {
+            return unsupported("objects keep their names");
+        }
+        let spool = self.spool()?;
+        let content = Spooled::of(spool.open(from, OpenMode::Read)?)?;
+        let bytes = content.bytes();
+        if bytes > OBJECT_BYTES_MAX {
+            return Err(io::Error::new(
+                ErrorKind::FileTooLarge,
+                format!("{bytes} bytes, expected at most 5 GiB"),
+            ));
+        }
+        self.may_change()?;
+        self.client.put(&self.key(to)?, (&content, content.crc32c()?), Condition::Always)?;
+        spool.remove(from)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        if is_new(path) {
+            return self.spool()?.remove(path);
+        }
+        self.may_change()?;
+        self.client.delete(&self.key(path)?)
+    }
+
+    fn hard_link(&self, _: &Path, _: &Path) -> io::Result<()> {
+        unsupported("objects have one name")
+    }
+
+    fn sync_dir(&self, _: &Path) -> io::Result<()> {
+        // What a server has acknowledged is durable.
+        Ok(())
+    }
+
+    fn free_bytes(&self, _: &Path) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+        let nonce = format!("{:016x}{:016x}", self.env.rng.next_u64(), self.env.rng.next_u64());
+        let (lease, held) = Lease::take(&self.client, &self.env.clock, self.key(path)?, nonce)?;
+        *self.lease.lock() = Arc::downgrade(&lease);
+        Ok(Box::new(held))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk(text: &str) -> S3Disk {
+        let env = ladoga_env::real::env().expect("an environment");
+        let place = Place::parse(Path::new(text)).expect("a place");
+        let settings =
+            Settings::of(|name| (name != "AWS_CA_BUNDLE").then(|| "http://127.0.0.1:1".to_owned()))
+                .expect("settings");
+        S3Disk::new(&env, Path::new(text), &place, &settings).expect("a disk")
+    }
+
+    #[test]
+    fn a_file_is_an_object_below_the_place() {
+        for (root, path, key) in [
+            ("s3://lake", "s3://lake/files/a", "files/a"),
+            ("s3://lake/deep", "s3://lake/deep/files/a", "deep/files/a"),
+            ("s3://lake/deep", "s3://lake/deep", "deep"),
+            ("s3://lake", "s3://lake", ""),
+        ] {
+            assert_eq!(disk(root).key(Path::new(path)).expect("a key"), key, "{path}");
+        }
+        assert!(disk("s3://lake/deep").key(Path::new("/etc/passwd")).is_err());
+    }
+
+    #[test]
+    fn what_is_not_complete_is_on_this_machine() {
+        let disk = disk("s3://lake");
+        let path = Path::new("s3://lake/files/a.new");
+        disk.open(path, OpenMode::CreateNew).expect("a file").write_all_at(b"abc", 0).expect("room");
+        let again = disk.open(path, OpenMode::CreateNew).err().expect("it is there");
+        assert_eq!(again.kind(), ErrorKind::AlreadyExists);
+        assert_eq!(disk.open(path, OpenMode::Read).expect("it").len().expect("its length"), 3);
+        disk.remove(path).expect("it was there");
+        assert_eq!(disk.remove(path).expect_err("it is gone").kind(), ErrorKind::NotFound);
+    }
+}

@@ -1,26 +1,30 @@
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::repository;
-use crate::support::{Directory, skip_without};
+use crate::support::{Directory, go_program, skip};
 
 const CHART: &str = "ops/helm/ladoga";
-/// Helm: what `LADOGA_HELM` names, or the one that is installed.
+const HELM: &str = "helm.sh/helm/v3/cmd/helm";
+const VERSION: &str = "v3.22.0";
+/// With this variable, the files that are compared are written.
+const WRITES: &str = "LADOGA_WRITE_GOLDEN";
+
 fn helm(arguments: &[&str]) -> Option<(bool, String, String)> {
-    let program = std::env::var("LADOGA_HELM").unwrap_or_else(|_| "helm".to_owned());
+    let program = match go_program(HELM, VERSION) {
+        Ok(program) => program,
+        Err(reason) => {
+            skip(&format!("no helm: {reason}"));
+            return None;
+        }
+    };
     let home = Directory::new();
     let mut command = Command::new(&program);
     for name in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
         command.env(name, home.path());
     }
-    let output = match command.args(arguments).output() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let how = "helm is not installed (go install helm.sh/helm/v3/cmd/helm@v3.22.0, then LADOGA_HELM)";
-            skip_without("helm", how);
-            return None;
-        }
-        other => other.unwrap_or_else(|error| panic!("{program}: {error}")),
-    };
+    let output = command.args(arguments).output().expect("a program that was just built");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Some((output.status.success(), text(&output.stdout), text(&output.stderr)))
 }
@@ -45,12 +49,24 @@ fn helm_finds_nothing_wrong_with_the_chart() {
     assert!(is_right, "{told}{errors}");
 }
 
+/// What the chart makes is what people have reviewed.
+#[track_caller]
+fn check_golden(name: &str, found: &str) {
+    let path = repository("tests/ops/golden").join(name);
+    if std::env::var_os(WRITES).is_some() {
+        fs::write(&path, found).expect("a file of the checkout");
+    }
+    let expected = fs::read_to_string(&path).expect("a file of the checkout");
+    assert_eq!(found, expected, "{}: with {WRITES}=1, the test writes it anew", path.display());
+}
+
 #[test]
 fn a_cluster_has_what_its_nodes_need() {
     let Some((is_right, cluster, errors)) = template(&chart(), &["auth.existingSecret=ladoga-auth"]) else {
         return;
     };
     assert!(is_right, "{errors}");
+    check_golden("helm-cluster.yaml", &cluster);
     let node = |number: u32| format!("http://ladoga-{number}.ladoga-nodes.default.svc:8080");
     let nodes = (0..3).map(node).collect::<Vec<_>>().join(",");
     for part in [
@@ -73,6 +89,7 @@ fn a_node_on_its_own_has_no_others() {
     let settings = ["replicas=1", "auth.insecure=true", "settings.fsync=everysec", "service.redisPort=6379"];
     let Some((is_right, alone, errors)) = template(&chart(), &settings) else { return };
     assert!(is_right, "{errors}");
+    check_golden("helm-alone.yaml", &alone);
     for part in ["LADOGA_CLUSTER", "LADOGA_PEER_SECRET", "PodDisruptionBudget", "secretName"] {
         assert!(!alone.contains(part), "{part} is in {alone}");
     }

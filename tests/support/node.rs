@@ -253,9 +253,18 @@ impl Node {
 
     /// The memory that it has resident now, in bytes.
     pub(crate) fn resident_bytes(&self) -> u64 {
+        self.memory_bytes("VmRSS:")
+    }
+
+    /// Those of it that are of no file: neither code, which depends on the build, nor files that are mapped.
+    pub(crate) fn anonymous_bytes(&self) -> u64 {
+        self.memory_bytes("RssAnon:")
+    }
+
+    fn memory_bytes(&self, what: &str) -> u64 {
         let path = format!("/proc/{}/status", self.pid());
         let status = fs::read_to_string(path).expect("the status of a process that runs");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a resident set");
+        let line = status.lines().find_map(|line| line.strip_prefix(what)).expect("a figure");
         let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number of kilobytes");
         kilobytes << 10
     }

@@ -32,7 +32,8 @@ fn frame_of(body: &[u8]) -> Vec<u8> {
 fn frames_of_a_batch(cluster: &Cluster<Embedded>) -> usize {
     let mut client = cluster.connect();
     let keys = cluster.foreign_keys(LINES);
-    let lines: String = keys.iter().map(|key| format!("{{\"op\":\"get\",\"key\":\"{key}\"}}\n")).collect();
+    let line = |key: &String| format!("{{\"op\":\"get\",\"key\":\"{key}\"}}\n");
+    let lines = keys.iter().map(line).collect::<Vec<_>>().concat();
     let head =
         format!("POST /v0/batch?replicas=1/1 HTTP/1.1\r\nhost: h\r\ncontent-length: {}\r\n\r\n", lines.len());
     client.send([head, lines].concat());

@@ -141,8 +141,8 @@ impl Drop for Held {
         if let Some(renewing) = self.renewing.take() {
             let _ = renewing.join();
         }
-        if self.lease.state.lock().tag.take().is_some() {
-            // What is not removed is nobody's in three minutes.
+        // Another process may have taken it, if this one stood still. What is not removed is nobody's in three minutes.
+        if self.lease.check().is_ok() {
             let _ = self.lease.client.delete(&self.lease.key);
         }
     }

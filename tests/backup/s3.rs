@@ -103,13 +103,14 @@ fn what_is_interrupted_leaves_no_half_backup_and_keeps_others_out_for_a_while() 
     let files = || files_below(&folder).len();
     let before = files();
     let mut connection = node.connect();
-    for index in 0..6 {
-        connection.put(format!("more{index}"), &value(index, 2_000_000));
+    for index in 0..12 {
+        connection.put(format!("more{index}"), &value(index, 1_000_000));
     }
-    // Slow, so that it is killed in its middle.
     let url = node.url();
-    let arguments = ["backup", "create", "--rate", "2MiB", "--url", &url, "--to", TO];
-    let killed = server.command(&arguments).start();
+    let begin =
+        |rate| server.command(&["backup", "create", "--rate", rate, "--url", &url, "--to", TO]).start();
+    // Slow, so that it is killed in its middle.
+    let killed = begin("512KiB");
     wait_until("a file that was sent", || files() > before);
     let refused = |outcome: Outcome| drop(outcome.expect_failure(1, &[TO, "is in use"]));
     refused(create(&server, &node));
@@ -122,7 +123,7 @@ fn what_is_interrupted_leaves_no_half_backup_and_keeps_others_out_for_a_while() 
     refused(create(&server, &node));
     let lock = age_the_lock(&server);
     // A server that goes away and comes back does not end a backup; one that stays away does, with a reason.
-    let begun = server.command(&arguments).start();
+    let begun = begin("3MiB");
     let held = server.file(&format!("{PREFIX}/LOCK"));
     wait_until("the lock", || fs::read(&held).is_ok_and(|found| found != lock));
     server.kill();
@@ -136,7 +137,7 @@ fn what_is_interrupted_leaves_no_half_backup_and_keeps_others_out_for_a_while() 
     restore(&server, &data).expect_success();
     let restored = Launch::new().data(&data).start();
     check_filled(&restored);
-    assert_eq!(restored.connect().value("more5"), Some(value(5, 2_000_000)));
+    assert_eq!(restored.connect().value("more11"), Some(value(11, 1_000_000)));
 }
 
 #[test]

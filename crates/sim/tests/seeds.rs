@@ -75,9 +75,21 @@ fn seed_2_a_write_took_effect_twice() {
 /// hints are kept, and no tombstone went.
 #[test]
 fn seed_2036_a_promise_of_nobody_kept_the_hint_of_a_large_value_out() {
+    assert_kept_with_conditions(2036);
+}
+
+/// A disk failed to read what a repair of an old version would replace, so that the repair counted as newest, and who followed changes
+/// was told an older version after a newer one.
+#[test]
+fn seed_3770_who_followed_was_told_an_old_version_after_a_read_that_failed() {
+    assert_kept_with_conditions(3770);
+}
+
+#[track_caller]
+fn assert_kept_with_conditions(seed: u64) {
     let settings = Settings { load: Load::Conditional, ..Settings::default() };
-    if let Err(failure) = run_with(2036, settings) {
-        panic!("seed 2036: {}", failure.reason);
+    if let Err(failure) = run_with(seed, settings) {
+        panic!("seed {seed}: {}", failure.reason);
     }
 }
 

@@ -117,13 +117,13 @@ impl GroupWriter {
                 }
                 outcome => outcome.clone(),
             };
-            self.tell_feed(&batches, outcome.is_ok().then_some(&became_newest));
+            self.tell_feed(&batches, became_newest.as_ref().filter(|_| outcome.is_ok()));
             Ok(WrittenGroup { outcome, of_deletes, passed, verdicts })
         })
     }
 
-    /// A group was written, and which of its cells became the newest of their keys, if that is observed; or it failed, and a part of
-    /// it may have been written.
+    /// A group was written, and which of its cells became the newest of their keys, if that is observed; or nobody knows: it failed, and
+    /// a part of it may have been written, or what it replaces cannot be read.
     fn tell_feed(&self, batches: &[WriteBatch], became_newest: Option<&Vec<bool>>) {
         match (self.feed.get(), became_newest) {
             (Some(feed), Some(became_newest)) => feed.committed(batches, became_newest),
@@ -143,10 +143,15 @@ impl GroupWriter {
         newest.decide(updates, self.batch_bytes_max)
     }
 
-    /// Writes a group. Answers the outcome, and which of the cells became the newest of their keys, if that is observed.
-    fn write_told(&self, batches: &[WriteBatch], durability: Durability) -> (Result<(), Error>, Vec<bool>) {
+    /// Writes a group. Answers the outcome, and which of the cells became the newest of their keys, if that is observed; none if that is
+    /// not known.
+    fn write_told(
+        &self,
+        batches: &[WriteBatch],
+        durability: Durability,
+    ) -> (Result<(), Error>, Option<Vec<bool>>) {
         let write = || self.engine.write_group_as(batches, durability);
-        let Some(observer) = self.observer.get() else { return (write(), Vec::new()) };
+        let Some(observer) = self.observer.get() else { return (write(), Some(Vec::new())) };
         let Ok(outcome) =
             GroupOutcome::of(batches, |key| Ok::<_, Infallible>(newest(self.engine.get_cell(key))));
         let written = write();
@@ -155,7 +160,7 @@ impl GroupWriter {
             // What is too large for the engine is written in parts, of which those before the one that failed are stored.
             Err(_) => observer.replaced(&self.stored_of(batches, &outcome.changes)),
         }
-        (written, outcome.became_newest)
+        (written, outcome.known_newest().cloned())
     }
 
     /// What is newer in the engine than before these batches, of which a part may be stored: one change a key at most.
@@ -167,7 +172,7 @@ impl GroupWriter {
         let stored = batches.iter().flat_map(WriteBatch::cells).filter_map(|(key, ..)| {
             let key_hash = xxh3_64(key);
             let old = before.remove(&key_hash)?;
-            let new = newest(self.engine.get_cell(key))?;
+            let new = newest(self.engine.get_cell(key)).ok()??;
             let is_newer = old.is_none_or(|old| old.stamp.version < new.stamp.version);
             is_newer.then_some(CellChange { key_hash, old, new })
         });
@@ -204,7 +209,7 @@ impl GroupWriter {
         match &written {
             Ok(true) => {
                 outcome.tell(observer);
-                self.tell_feed(batches, Some(&outcome.became_newest));
+                self.tell_feed(batches, outcome.known_newest());
             }
             Ok(false) => {}
             Err(_) => self.tell_feed(batches, None),
@@ -263,7 +268,7 @@ impl GroupWriter {
                 free.extend(bound);
                 verdicts = decided;
                 if self.observer.get().is_some() {
-                    let Ok(made) = GroupOutcome::of(&free, |key| Ok::<_, Infallible>(newest.before(key)));
+                    let Ok(made) = GroupOutcome::of(&free, |key| Ok::<_, Infallible>(Ok(newest.before(key))));
                     outcome = made;
                 }
                 free
@@ -273,16 +278,16 @@ impl GroupWriter {
             if let Some(observer) = self.observer.get() {
                 outcome.tell(&**observer);
             }
-            self.tell_feed(&made, Some(&outcome.became_newest));
+            self.tell_feed(&made, outcome.known_newest());
             Ok(Some(verdicts))
         })
     }
 
-    fn newest_in_memory(&self, key: &[u8]) -> Result<Option<CellMark>, NeedsDisk> {
+    fn newest_in_memory(&self, key: &[u8]) -> Result<Result<Option<CellMark>, Unreadable>, NeedsDisk> {
         match self.engine.get_cell_cached(key, ReadTier::Memory) {
             Ok(Cached::NeedsDisk(_)) => Err(NeedsDisk),
             Ok(Cached::Found(cell)) => Ok(newest(Ok(Some(cell)))),
-            Ok(Cached::Absent) => Ok(None),
+            Ok(Cached::Absent) => Ok(Ok(None)),
             Err(error) => Ok(newest(Err(error))),
         }
     }
@@ -305,13 +310,18 @@ struct GroupOutcome {
     superseded: Vec<SupersededCell>,
     /// Of each cell, by its number in all batches, whether it is one of the changes.
     became_newest: Vec<bool>,
+    /// What one of the cells replaces could not be read: it counts as a change, and may be older.
+    is_blind: bool,
 }
+
+/// The newest cell of a key cannot be read.
+struct Unreadable;
 
 impl GroupOutcome {
     /// What the batches replace, if `newest` finds the newest cell of a key.
     fn of<E>(
         batches: &[WriteBatch],
-        newest: impl Fn(&[u8]) -> Result<Option<CellMark>, E>,
+        newest: impl Fn(&[u8]) -> Result<Result<Option<CellMark>, Unreadable>, E>,
     ) -> Result<GroupOutcome, E> {
         let mut written: HashMap<u64, CellMark> = HashMap::new();
         let mut outcome = GroupOutcome::default();
@@ -319,7 +329,10 @@ impl GroupOutcome {
             let key_hash = xxh3_64(key);
             let old = match written.get(&key_hash) {
                 Some(mark) => Some(*mark),
-                None => newest(key)?,
+                None => newest(key)?.unwrap_or_else(|Unreadable| {
+                    outcome.is_blind = true;
+                    None
+                }),
             };
             let (new, version) = (cell.mark(), cell.stamp.version);
             let is_newest = old.is_none_or(|old| old.stamp.version < version);
@@ -339,6 +352,11 @@ impl GroupOutcome {
         Ok(outcome)
     }
 
+    /// Which of the cells became the newest of their keys; none if that is not known of all.
+    fn known_newest(&self) -> Option<&Vec<bool>> {
+        Some(&self.became_newest).filter(|_| !self.is_blind)
+    }
+
     fn tell(&self, observer: &dyn CellObserver) {
         observer.replaced(&self.changes);
         if !self.superseded.is_empty() {
@@ -349,13 +367,14 @@ impl GroupOutcome {
 
 /// The newest cell of a key, as far as it can be read. If it is damaged it counts as absent: refusing the write would leave the
 /// key damaged for ever, and fail every write of the same group. The Merkle tree then differs from the other replicas' in one
-/// partition, which is compared in every sync round.
-fn newest(found: Result<Option<Cell>, Error>) -> Option<CellMark> {
-    let cell = found.unwrap_or_else(|error| {
+/// partition, which is compared in every sync round. Who follows changes reads the tables: what is written may be older than what they
+/// were told.
+fn newest(found: Result<Option<Cell>, Error>) -> Result<Option<CellMark>, Unreadable> {
+    let cell = found.map_err(|error| {
         tracing::error!(%error, "the value that a write replaces cannot be read");
-        None
-    });
-    cell.map(|cell| cell.mark())
+        Unreadable
+    })?;
+    Ok(cell.map(|cell| cell.mark()))
 }
 
 /// What was found as the newest of a key, as an update goes by it.

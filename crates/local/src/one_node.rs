@@ -215,6 +215,10 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         None
     }
 
+    fn fetch_ahead(&self, keys: &[&[u8]]) {
+        self.store.fetch_ahead(keys);
+    }
+
     fn get(
         &self,
         _: &Context,

@@ -26,6 +26,10 @@ pub trait KeyValue: 'static {
         asked
     }
 
+    /// These keys are about to be asked for or written: memory may fetch what that looks at, for all of them at once. Changes
+    /// nothing, and may do nothing.
+    fn fetch_ahead(&self, _keys: &[&[u8]]) {}
+
     /// The newest cell of a key, a deletion as far as one is known of: at once if memory can tell. What has
     /// expired is a deletion, too.
     fn get(

@@ -175,6 +175,10 @@ impl LocalStore for WatchedLocal {
         WatchedLocal { inner: self.inner.with_durability(durability), watcher: self.watcher.clone() }
     }
 
+    fn fetch_ahead(&self, keys: &[&[u8]]) {
+        self.inner.fetch_ahead(keys);
+    }
+
     fn get_cell(&self, key: &[u8]) -> Lookup {
         self.inner.get_cell(key)
     }

@@ -4,6 +4,9 @@
 /// Of the processor's cache.
 pub(crate) const LINE_BYTES: usize = 64;
 
+/// For how many keys what look-ups wait for is fetched together: about as many lines as a processor waits for at the same time.
+pub(crate) const KEYS_AHEAD_MAX: usize = 16;
+
 /// Prefetches the cache line of this address. Does nothing on processors for which we have no instruction.
 #[inline]
 pub(crate) fn prefetch_line(address: usize) {

@@ -101,6 +101,12 @@ impl RecordCache {
         prefetch_line(buckets.address + buckets.index(hash) * BUCKET_SLOTS * size_of::<u64>());
     }
 
+    /// Prefetches the record that [`RecordCache::get`] probably finds; its bucket was prefetched before.
+    #[inline]
+    pub(crate) fn prefetch_record(&self, hash: u64) {
+        self.shard(hash).read().prefetch(hash);
+    }
+
     /// Counts the flushes that began.
     #[inline]
     pub(crate) fn generation(&self) -> u64 {
@@ -136,7 +142,7 @@ impl RecordCache {
     pub(crate) fn flushed(&self, flushed: &[(u64, Record<'_>)], newest_of_tables: Version) {
         // Each is in two places of the memory: the processor fetches those of all of them at once.
         flushed.iter().for_each(|(hash, _)| self.prefetch(*hash));
-        flushed.iter().for_each(|(hash, _)| self.shard(*hash).read().prefetch(*hash));
+        flushed.iter().for_each(|(hash, _)| self.prefetch_record(*hash));
         flushed.iter().for_each(|(hash, record)| self.flushed_one(*hash, record, newest_of_tables));
     }
 

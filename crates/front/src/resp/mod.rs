@@ -4,7 +4,7 @@
 //! - `door`: what the connections of an event loop share; `cursors`: where scans are
 //! - `link`: a connection to a client: its bytes and its socket; `waits`: its timeouts
 //! - `serve`: a connection from its first request to its last reply; `in_flight`: requests that are served side by side;
-//!   `replies`: how they are answered; `measured`: what is counted of each
+//!   `ahead`: requests that have arrived behind them; `replies`: how they are answered; `measured`: what is counted of each
 //! - `session`: what a connection has been told: its version of the protocol, its name, its transaction
 //! - `table`: every command there is, how many arguments it takes, where its keys are
 //! - `dispatch`: from a request to what serves it; `transaction`: `MULTI` to `EXEC`, `queued`: what is kept in between
@@ -19,6 +19,7 @@
 
 mod about;
 mod access;
+mod ahead;
 mod arguments;
 mod audited;
 mod call;

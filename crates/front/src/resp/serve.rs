@@ -3,11 +3,12 @@ use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
-use ladoga_resp::{Dialect, Reply, Request, Step};
+use ladoga_resp::{Dialect, ProtocolError, Reply, Request, Step};
 use ladoga_runtime::{CommandKind, Permit, Taken};
 use ladoga_service::KeyValue;
 use ladoga_tls::Failure;
 
+use super::ahead::Ahead;
 use super::audited::AuditedCommand;
 use super::call::StoreCall;
 use super::dispatch;
@@ -63,6 +64,7 @@ pub(crate) async fn serve<K: KeyValue>(door: &Rc<RespDoor<K>>, link: &Rc<RespLin
         door,
         link,
         in_flight: InFlight::new(),
+        ahead: Ahead::new(),
         room: None,
         served: 0,
     };
@@ -109,6 +111,7 @@ pub(super) struct Conversation<'c, K> {
     pub(super) link: &'c Rc<RespLink>,
     pub(super) session: Session,
     in_flight: InFlight,
+    ahead: Ahead,
     /// What the request in turn takes of the memory for values on their way in, and the right to it.
     room: Option<(Permit, u64)>,
     served: u32,
@@ -118,11 +121,7 @@ impl<K: KeyValue> Conversation<'_, K> {
     /// Serves one request after the other. What has arrived together is answered together.
     async fn converse(&mut self) -> Result<(), Parting> {
         loop {
-            let step = {
-                let buffers = &mut *self.link.buffers();
-                buffers.parser.next(&mut buffers.input)
-            };
-            match step {
+            match self.next_step() {
                 Ok(Step::Request(request)) => self.take(request).await?,
                 Ok(Step::Large { bytes }) => self.take_large(bytes).await?,
                 Ok(Step::Incomplete { bytes }) => {
@@ -140,6 +139,17 @@ impl<K: KeyValue> Conversation<'_, K> {
                 }
             }
         }
+    }
+
+    /// What has arrived comes to.
+    fn next_step(&mut self) -> Result<Step, ProtocolError> {
+        let buffers = &mut *self.link.buffers();
+        let door = self.door;
+        self.ahead.next(&mut buffers.parser, &mut buffers.input, |keys| {
+            if let Ok(service) = door.service() {
+                service.fetch_ahead(keys);
+            }
+        })
     }
 
     /// Whether no other request is to come.

@@ -56,6 +56,10 @@ pub(super) async fn values<K: KeyValue>(
     request: &Request,
     numbers: std::ops::Range<usize>,
 ) -> Vec<Served> {
+    let keys: Vec<&[u8]> = numbers.clone().map(|number| &request[number]).collect();
+    if keys.len() > 1 {
+        call.service.fetch_ahead(&keys);
+    }
     let value = |number: usize| async move {
         let cell = call.cell(&request[number]).await;
         Ok::<_, Failed>(Served::of(cell.map(value_of)))

@@ -187,6 +187,10 @@ impl LocalStore for Local {
         }
     }
 
+    fn fetch_ahead(&self, keys: &[&[u8]]) {
+        self.engine.fetch_ahead(keys);
+    }
+
     fn get_cell(&self, key: &[u8]) -> Lookup {
         match self.engine.get_cell_cached(key, self.tier()) {
             Ok(Cached::Found(cell)) => {

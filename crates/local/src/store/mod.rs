@@ -83,6 +83,9 @@ pub trait LocalStore: 'static {
     #[must_use]
     fn with_durability(&self, durability: Durability) -> Self;
 
+    /// These keys are about to be looked up: memory may fetch what that waits for, for all of them at once. Changes nothing.
+    fn fetch_ahead(&self, _keys: &[&[u8]]) {}
+
     /// The newest cell of a key, deletions included: at once if memory can tell.
     fn get_cell(&self, key: &[u8]) -> Lookup;
 

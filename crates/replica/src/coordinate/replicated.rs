@@ -67,6 +67,10 @@ impl<S: Store> KeyValue for Replicated<S> {
         Some(Box::pin(until_it_may_coordinate(Rc::clone(&self.replica))))
     }
 
+    fn fetch_ahead(&self, keys: &[&[u8]]) {
+        self.own.fetch_ahead(keys);
+    }
+
     fn get(
         &self,
         context: &Context,

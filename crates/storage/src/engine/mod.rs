@@ -3,13 +3,14 @@
 //! - `parts`: the state that reads, writes and the background use
 //! - `open`: recovery, orphans, the first manifest; `close`; `recover`: from the log to memtables or tables
 //! - `write`: log, memtable; `sync`: what makes the log durable; `segments`: the files of the log
-//! - `read`: point reads; `view`: what they look at; `found`: what they find; `search`: their way through the tables;
-//!   `pending`: those that memory cannot answer
+//! - `read`: point reads; `ahead`: what they are going to wait for; `view`: what they look at; `found`: what they find;
+//!   `search`: their way through the tables; `pending`: those that memory cannot answer
 //! - `snapshot`, `range`: the store at one moment, and its keys in order; `newer`: those that were written within some time
 //! - `flush`, `compact`: memtables to tables, tables to tables; `background`: when; `threads`: on which thread; `damage`: which
 //!   tables they leave alone
 //! - `retire`: frees what nothing uses any more
 
+mod ahead;
 mod background;
 mod compact;
 mod damage;

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use crate::blob::BlobRef;
 use crate::coding::key_hash;
+use crate::prefetch::{KEYS_AHEAD_MAX, prefetch};
 use crate::record::{Kind, Record};
 use crate::table::Table;
 use arena::{Arena, zeroed_words};
@@ -21,6 +22,8 @@ use order::SortedRuns;
 
 /// Bytes of memtable for one bucket; about one key each for small records.
 const BYTES_PER_BUCKET: usize = 128;
+/// How many keys of a bucket are fetched ahead: few buckets have more.
+const CHAIN_AHEAD_MAX: usize = 3;
 
 /// A memtable: one writer, any number of readers, and none of them ever waits.
 pub(crate) struct Memtable {
@@ -126,6 +129,34 @@ impl Memtable {
             offset = node.next();
         }
         None
+    }
+
+    /// Prefetches the nodes that look-ups of keys with these hashes probably end at: one step of all of them after the other.
+    pub(crate) fn fetch_ahead(&self, hashes: &[u64]) {
+        let mut nodes = [0; KEYS_AHEAD_MAX];
+        let looks = || hashes.iter().take(KEYS_AHEAD_MAX);
+        looks().for_each(|&hash| prefetch(self.bucket(hash)));
+        for (node, &hash) in nodes.iter_mut().zip(looks()) {
+            *node = self.bucket(hash).load(Ordering::Acquire);
+            self.prefetch_node(*node);
+        }
+        for _ in 0..CHAIN_AHEAD_MAX {
+            for (offset, &hash) in nodes.iter_mut().zip(looks()).filter(|(offset, _)| **offset != 0) {
+                let node = KeyNode::at(&self.arena, *offset);
+                let is_found = node.hash() == (hash >> 32) as u32;
+                if is_found {
+                    node.newest().prefetch();
+                }
+                *offset = if is_found { 0 } else { node.next() };
+                self.prefetch_node(*offset);
+            }
+        }
+    }
+
+    fn prefetch_node(&self, offset: u32) {
+        if offset != 0 {
+            KeyNode::at(&self.arena, offset).prefetch();
+        }
     }
 
     /// The newest version of `key` that was written at or before `sequence`.

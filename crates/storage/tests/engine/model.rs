@@ -241,6 +241,8 @@ impl Run {
         let expected = self.model.get(key, now_ms);
         let check = |found: Option<Cell>| assert_eq!(live(found, now_ms).as_deref(), expected);
         self.machine.disk.set_cached(false);
+        // Changes nothing, whatever is where.
+        self.engine.fetch_ahead(&[key, b"", &[key, b"0"].concat()]);
         for reach in [ReadTier::PageCache, ReadTier::Memory] {
             match self.engine.get_cell_cached(key, reach).unwrap() {
                 Cached::Found(cell) => check(Some(cell)),

@@ -14,6 +14,11 @@ impl ETag {
         str::from_utf8(&self.0).expect("digits, a dash and quotes")
     }
 
+    /// The text between the quotes.
+    pub(super) fn opaque(&self) -> &[u8] {
+        &self.0[1..ETAG_BYTES - 1]
+    }
+
     /// The version, from the text between the quotes; `None` if no cell can have had this tag.
     pub(crate) fn parse(opaque: &[u8]) -> Option<Version> {
         let (timestamp, rest) = opaque.split_at_checked(16)?;

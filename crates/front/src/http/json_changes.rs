@@ -26,8 +26,10 @@ impl ChangeFormat for JsonChanges {
             ChangedTo::Nothing => "delete",
             ChangedTo::Expired => "expire",
         };
-        let begin = if self.is_events { "data: " } else { "" };
-        out.extend_from_slice(format!("{begin}{{\"op\":\"{name}\",").as_bytes());
+        let begin: &[u8] = if self.is_events { b"data: {\"op\":\"" } else { b"{\"op\":\"" };
+        out.extend_from_slice(begin);
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b"\",");
         put_bytes(out, "key", key);
         put_stamp(out, stamp.version, stamp.expires_at_ms);
         match to {

@@ -7,7 +7,7 @@ use ladoga_service::KeyValue;
 
 use crate::connection::Link;
 use crate::door::Door;
-use crate::resp::{RespDoor, RespLink};
+use crate::resp::{RespDoor, RespLink, Told};
 use crate::{resp, serve};
 
 /// The ways in to the service on one event loop, which accepts by all of them.
@@ -18,6 +18,9 @@ pub struct Entrances<K> {
 
 /// A connection that came by one of them.
 pub struct Client(Spoken);
+
+/// What a client has said that holds for all of its requests, by the protocol of Redis.
+pub struct Known(Option<Told>);
 
 enum Spoken {
     Http(Rc<Link>),
@@ -39,27 +42,32 @@ impl<K> Entrances<K> {
 impl<K: KeyValue> Protocol for Entrances<K> {
     type Connection = Client;
 
-    fn accept(&self, socket: tokio::net::TcpStream, entrance: usize) -> Rc<Client> {
+    type Known = Known;
+
+    fn accept(&self, socket: tokio::net::TcpStream, entrance: usize, known: Option<Known>) -> Rc<Client> {
         let spoken = if entrance == Entrances::<K>::RESP {
-            Spoken::Resp(Rc::new(self.resp.accept(socket)))
+            Spoken::Resp(Rc::new(self.resp.accept(socket, known.and_then(|known| known.0))))
         } else {
             Spoken::Http(Rc::new(Link::new(socket, Rc::clone(&self.http.core))))
         };
         Rc::new(Client(spoken))
     }
 
-    async fn serve(self: Rc<Self>, client: Rc<Client>) -> Option<TcpStream> {
+    async fn serve(self: Rc<Self>, client: Rc<Client>) -> Option<(TcpStream, Known)> {
         match &client.0 {
-            Spoken::Http(link) => serve::serve(Rc::clone(&self.http), Rc::clone(link)).await,
+            Spoken::Http(link) => {
+                let socket = serve::serve(Rc::clone(&self.http), Rc::clone(link)).await?;
+                Some((socket, Known(None)))
+            }
             Spoken::Resp(link) => {
-                resp::serve(&self.resp, link).await;
-                None
+                let (socket, told) = resp::serve(&self.resp, link).await?;
+                Some((socket, Known(Some(told))))
             }
         }
     }
 
-    fn can_move(&self, entrance: usize) -> bool {
-        entrance == Entrances::<K>::HTTP && self.http.access.tls.is_none()
+    fn can_move(&self, _: usize) -> bool {
+        self.http.access.tls.is_none()
     }
 
     fn refusal(&self, bound: &str, entrance: usize) -> Vec<u8> {

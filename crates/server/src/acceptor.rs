@@ -9,11 +9,10 @@ use ladoga_env::is_out_of_descriptors;
 use parking_lot::Mutex;
 use socket2::{Domain, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
 
 use super::event_loop::EventLoop;
 use super::protocol::Protocol;
-use super::shared::HandedOver;
+use super::shared::{HandedOver, HandedOvers};
 
 /// How long no connection is accepted after the system had no room for one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
@@ -104,11 +103,11 @@ fn refuse<P: Protocol>(event_loop: &EventLoop<P>, (socket, entrance): (&TcpStrea
 /// Serves the connections that other loops accepted.
 pub(super) async fn receive<P: Protocol>(
     event_loop: Rc<EventLoop<P>>,
-    mut handed_over: mpsc::UnboundedReceiver<HandedOver>,
+    mut handed_over: HandedOvers<P::Known>,
 ) {
-    while let Some((socket, entrance)) = handed_over.recv().await {
+    while let Some(HandedOver { socket, entrance, known }) = handed_over.recv().await {
         match TcpStream::from_std(socket) {
-            Ok(socket) => event_loop.serve(socket, entrance),
+            Ok(socket) => event_loop.serve(socket, entrance, known),
             Err(error) => {
                 event_loop.context.metrics.disconnected();
                 tracing::warn!(%error, "cannot serve a connection");
@@ -129,12 +128,13 @@ fn place<P: Protocol>(event_loop: &Rc<EventLoop<P>>, (socket, entrance): (TcpStr
     let serves = !can_move || event_loop.index < shared.shares.serving();
     if serves && least >= own {
         event_loop.context.metrics.connected();
-        event_loop.serve(socket, entrance);
+        event_loop.serve(socket, entrance, None);
         return;
     }
     shared.metrics.loops[least_loaded].connected();
-    let sent =
-        socket.into_std().map(|socket| shared.hand_overs[least_loaded].send((socket, entrance)).is_ok());
+    let sent = socket.into_std().map(|socket| {
+        shared.hand_overs[least_loaded].send(HandedOver { socket, entrance, known: None }).is_ok()
+    });
     if !matches!(sent, Ok(true)) {
         // That loop is draining, and so will this one in a moment.
         shared.metrics.loops[least_loaded].disconnected();

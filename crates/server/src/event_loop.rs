@@ -6,14 +6,14 @@ use tokio::net::TcpStream;
 
 use super::connections::Connections;
 use super::protocol::Protocol;
-use super::shared::Shared;
+use super::shared::{HandedOver, Shared};
 
 /// One thread's share of the server.
-pub(super) struct EventLoop<P> {
+pub(super) struct EventLoop<P: Protocol> {
     /// Its number.
     pub(super) index: usize,
     pub(super) context: Rc<LoopContext>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared<P::Known>>,
     pub(super) connections: Rc<Connections>,
     pub(super) protocol: Rc<P>,
 }
@@ -21,7 +21,7 @@ pub(super) struct EventLoop<P> {
 impl<P: Protocol> EventLoop<P> {
     pub(super) fn new(
         index: usize,
-        shared: Arc<Shared>,
+        shared: Arc<Shared<P::Known>>,
         context: Rc<LoopContext>,
         protocol: Rc<P>,
     ) -> EventLoop<P> {
@@ -30,27 +30,27 @@ impl<P: Protocol> EventLoop<P> {
     }
 
     /// Serves a connection that was counted before.
-    pub(super) fn serve(self: &Rc<Self>, socket: TcpStream, entrance: usize) {
+    pub(super) fn serve(self: &Rc<Self>, socket: TcpStream, entrance: usize, known: Option<P::Known>) {
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(%error, "a connection was gone before it was served");
         }
-        let connection = self.protocol.accept(socket, entrance);
+        let connection = self.protocol.accept(socket, entrance, known);
         let entry = self.connections.enter(Rc::<P::Connection>::clone(&connection));
         let event_loop = Rc::clone(self);
         tokio::task::spawn_local(async move {
             let moving = Rc::clone(&event_loop.protocol).serve(connection).await;
-            if let Some(socket) = moving {
-                event_loop.hand_on(socket, entrance);
+            if let Some((socket, known)) = moving {
+                event_loop.hand_on(HandedOver { socket, entrance, known: Some(known) });
             }
             drop(entry);
         });
     }
 
     /// Has another loop serve a connection that goes on elsewhere, or this one if no other has fewer.
-    fn hand_on(self: &Rc<Self>, socket: std::net::TcpStream, entrance: usize) {
+    fn hand_on(self: &Rc<Self>, moving: HandedOver<P::Known>) {
         let (to, _) = self.shared.least_loaded(true);
         self.shared.metrics.loops[to].moved_here();
-        if self.shared.hand_overs[to].send((socket, entrance)).is_err() {
+        if self.shared.hand_overs[to].send(moving).is_err() {
             // That loop has ended, and so does the node.
             self.shared.metrics.loops[to].disconnected();
         }

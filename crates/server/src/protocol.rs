@@ -7,15 +7,18 @@ use tokio::net::TcpStream;
 pub trait Protocol: 'static {
     /// One connection.
     type Connection: Connection;
+    /// What is known of a connection, for the event loop at which it goes on.
+    type Known: Send + 'static;
 
-    /// Takes a connection over, which came by this entrance: the number of its list in [`crate::ServerConfig::listen`].
-    fn accept(&self, socket: TcpStream, entrance: usize) -> Rc<Self::Connection>;
+    /// Takes a connection over, which came by this entrance: the number of its list in [`crate::ServerConfig::listen`]. If it was
+    /// served by another event loop before, there is what that knew of it.
+    fn accept(&self, socket: TcpStream, entrance: usize, known: Option<Self::Known>) -> Rc<Self::Connection>;
 
     /// Serves a connection until it ends, or goes on at another event loop, which then accepts this socket.
     fn serve(
         self: Rc<Self>,
         connection: Rc<Self::Connection>,
-    ) -> impl Future<Output = Option<std::net::TcpStream>>;
+    ) -> impl Future<Output = Option<(std::net::TcpStream, Self::Known)>>;
 
     /// Whether connections that came by this entrance can go on at another event loop.
     fn can_move(&self, entrance: usize) -> bool;

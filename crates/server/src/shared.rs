@@ -19,22 +19,31 @@ pub(super) enum Stage {
     Stopped,
 }
 
-/// A connection on its way from one loop to another, and the entrance by which it came.
-pub(super) type HandedOver = (std::net::TcpStream, usize);
+/// A connection on its way from one loop to another.
+pub(super) struct HandedOver<K> {
+    pub(super) socket: std::net::TcpStream,
+    /// By which it came.
+    pub(super) entrance: usize,
+    /// What the other loop knew of it, if that has served it.
+    pub(super) known: Option<K>,
+}
+
+/// Where a loop gets the connections that others give it.
+pub(super) type HandedOvers<K> = mpsc::UnboundedReceiver<HandedOver<K>>;
 
 /// What the event loops of a server share.
-pub(super) struct Shared {
+pub(super) struct Shared<K> {
     pub(super) limits: Limits,
     pub(super) metrics: Arc<Metrics>,
     /// By which a loop gives a connection to another.
-    pub(super) hand_overs: Vec<mpsc::UnboundedSender<HandedOver>>,
+    pub(super) hand_overs: Vec<mpsc::UnboundedSender<HandedOver<K>>>,
     /// Which loops serve.
     pub(super) shares: Shares,
     /// By which rule.
     pub(super) placement: Placement,
 }
 
-impl Shared {
+impl<K> Shared<K> {
     /// The loop that has the fewest connections, and how many: of those that serve, or of all for a connection that cannot move to
     /// another one later.
     pub(super) fn least_loaded(&self, can_move: bool) -> (usize, u64) {
@@ -45,10 +54,10 @@ impl Shared {
 }
 
 /// Where an event loop gets its connections from, and until when.
-pub(super) struct Intake {
+pub(super) struct Intake<K> {
     /// Each with the entrance that it is one of.
     pub(super) listeners: Vec<(TcpListener, usize)>,
-    pub(super) handed_over: mpsc::UnboundedReceiver<HandedOver>,
+    pub(super) handed_over: HandedOvers<K>,
     pub(super) stage: watch::Receiver<Stage>,
     /// To say that no request is in flight any more.
     pub(super) drained: mpsc::Sender<()>,

@@ -17,7 +17,7 @@ use super::limits::Limits;
 use super::listener::{ListenError, listen};
 use super::placement::Placement;
 use super::protocol::Protocol;
-use super::shared::{HandedOver, Intake, Shared, Stage};
+use super::shared::{HandedOvers, Intake, Shared, Stage};
 use super::sweeper::sweep;
 
 /// Why a server does not start.
@@ -103,11 +103,7 @@ impl Server {
         index: usize,
         supervisor: &Supervisor,
         event_loop: impl FnOnce() -> Rc<EventLoop<P>> + Send + 'static,
-        (listeners, handed_over, drained): (
-            Vec<(std::net::TcpListener, usize)>,
-            mpsc::UnboundedReceiver<HandedOver>,
-            mpsc::Sender<()>,
-        ),
+        (listeners, handed_over, drained): (LoopListeners, HandedOvers<P::Known>, mpsc::Sender<()>),
     ) -> io::Result<()> {
         let stage = self.stage.subscribe();
         let (report, reported) = std::sync::mpsc::channel();
@@ -165,7 +161,9 @@ impl Drop for Server {
     }
 }
 
-type Listeners = Vec<Vec<(std::net::TcpListener, usize)>>;
+/// Those of one loop, each with the entrance that it is one of.
+type LoopListeners = Vec<(std::net::TcpListener, usize)>;
+type Listeners = Vec<LoopListeners>;
 
 /// The addresses of each entrance as they are, and for each event loop a listener on each.
 fn listen_on_all(config: &ServerConfig) -> Result<(Vec<Vec<SocketAddr>>, Listeners), ListenError> {
@@ -207,7 +205,7 @@ fn listen_at(
 
 /// Serves until the node is to stop, and the requests in flight have ended or timed out. Requests that come later are answered
 /// that the node is stopping.
-async fn run<P: Protocol>(event_loop: Rc<EventLoop<P>>, intake: Intake) {
+async fn run<P: Protocol>(event_loop: Rc<EventLoop<P>>, intake: Intake<P::Known>) {
     let mut stage = intake.stage;
     let supervisor = &event_loop.context.supervisor;
     for listener in intake.listeners {

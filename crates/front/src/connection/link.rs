@@ -239,7 +239,7 @@ impl Link {
         if self.http().has_input() || self.is_late {
             return None;
         }
-        self.socket.tcp().try_clone().ok()
+        self.socket.duplicate()
     }
 
     /// Waits until something arrives, or the client has closed its side. It reads into a buffer that all connections of the

@@ -42,6 +42,11 @@ impl Socket {
         self.secure.get()
     }
 
+    /// The same socket for another event loop; none if there is no descriptor for it.
+    pub(crate) fn duplicate(&self) -> Option<std::net::TcpStream> {
+        self.tcp().try_clone().ok()
+    }
+
     /// The socket below.
     pub(super) const fn tcp(&self) -> &Tcp {
         &self.tcp

@@ -7,6 +7,7 @@ use tokio::net::TcpStream;
 
 use super::cursors::Cursors;
 use super::link::RespLink;
+use super::session::Told;
 use crate::door::Door;
 
 /// The protocol of Redis, as the way in to a service: what its connections on one event loop go by.
@@ -53,9 +54,9 @@ impl<K> RespDoor<K> {
 }
 
 impl<K: KeyValue> RespDoor<K> {
-    /// Takes a connection over. Until the store is open, nobody knows which values it wants piece by piece.
-    pub(crate) fn accept(&self, socket: TcpStream) -> RespLink {
+    /// Takes a connection over, which may have told another event loop something. Until the store is open, nobody knows which values it wants piece by piece.
+    pub(crate) fn accept(&self, socket: TcpStream, told: Option<Told>) -> RespLink {
         let large_bytes_min = self.door.opening.get().map_or(u64::MAX, |service| service.upload_bytes_min());
-        RespLink::new(socket, Rc::clone(&self.door.core), large_bytes_min)
+        RespLink::new(socket, Rc::clone(&self.door.core), large_bytes_min, told)
     }
 }

@@ -13,6 +13,7 @@ use ladoga_runtime::{Address, Gate};
 use ladoga_tls::{Failure, NodeTls};
 use tokio::net::TcpStream;
 
+use super::session::Told;
 use super::waits::{Interruption, Waits};
 use crate::connection::{Core, Ending, Socket, hear_out, shake_hands};
 
@@ -33,6 +34,10 @@ pub(crate) struct RespLink {
     buffers: RefCell<Buffers>,
     address: Cell<Option<Address>>,
     is_late: bool,
+    /// Whether it goes on at another event loop, as soon as it can.
+    is_to_move: Cell<bool>,
+    /// What it has told the event loop that served it before.
+    told: Cell<Option<Told>>,
     /// Why it has to end, if it has to.
     pub(super) ending: Ending<Interruption>,
 }
@@ -53,7 +58,12 @@ pub(super) struct Buffers {
 
 impl RespLink {
     /// Values from `large_bytes_min` on can be taken out of requests.
-    pub(super) fn new(socket: TcpStream, core: Rc<Core>, large_bytes_min: u64) -> RespLink {
+    pub(super) fn new(
+        socket: TcpStream,
+        core: Rc<Core>,
+        large_bytes_min: u64,
+        told: Option<Told>,
+    ) -> RespLink {
         let limits = ParserLimits {
             arguments_max: ARGUMENTS_MAX,
             argument_bytes_max: VALUE_BYTES_MAX,
@@ -70,9 +80,32 @@ impl RespLink {
             buffers: RefCell::new(Buffers::new(limits)),
             address: Cell::new(None),
             is_late: core.is_draining(),
+            is_to_move: Cell::new(false),
+            told: Cell::new(told),
             core,
             ending: Ending::none(),
         }
+    }
+
+    /// What it has told the event loop that served it before, if one did.
+    pub(super) fn take_told(&self) -> Option<Told> {
+        self.told.take()
+    }
+
+    /// Whether it is to go on at another event loop, and no part of a request is here.
+    pub(super) fn is_to_move(&self) -> bool {
+        let buffers = self.buffers();
+        self.is_to_move.get()
+            && !self.is_late
+            && !buffers.parser.is_within_request()
+            && buffers.input.is_empty()
+    }
+
+    /// Its socket for another event loop; none if there is no descriptor for it: then it stays.
+    #[cold]
+    pub(super) fn departing(&self) -> Option<std::net::TcpStream> {
+        self.is_to_move.set(false);
+        self.socket.duplicate()
     }
 
     /// Makes the handshake. The node may be told to stop meanwhile.
@@ -222,9 +255,13 @@ impl ladoga_server::Connection for RespLink {
         self.ending.wake();
     }
 
-    /// It stays: what it has said about itself is known here.
     fn move_on(&self) -> bool {
-        false
+        let can_move = self.socket.secure().is_none();
+        self.is_to_move.set(can_move);
+        if can_move {
+            self.ending.wake();
+        }
+        can_move
     }
 
     fn cut_off(&self) {

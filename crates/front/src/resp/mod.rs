@@ -57,3 +57,4 @@ pub use cursors::Cursors;
 pub use door::RespDoor;
 pub(crate) use link::RespLink;
 pub(crate) use serve::{refusal, serve};
+pub(crate) use session::Told;

@@ -18,7 +18,7 @@ use super::in_flight::{Begun, InFlight, READS_MAX};
 use super::link::RespLink;
 use super::measured::Measured;
 use super::served::Served;
-use super::session::Session;
+use super::session::{Session, Told};
 use super::table::{Command, Verb};
 use super::waits::Interruption;
 use crate::connection::yield_once;
@@ -40,6 +40,8 @@ pub(super) enum Parting {
     Drop,
     /// So that the client notices that something is missing.
     Abort,
+    /// It goes on at another event loop.
+    Move(std::net::TcpStream),
 }
 
 impl From<io::Error> for Parting {
@@ -57,10 +59,18 @@ pub(crate) fn refusal(bound: &str) -> Vec<u8> {
     bytes
 }
 
-/// Serves a connection until it ends.
-pub(crate) async fn serve<K: KeyValue>(door: &Rc<RespDoor<K>>, link: &Rc<RespLink>) {
+/// Serves a connection until it ends, or goes on at another event loop: by this socket, and with what it has been told.
+pub(crate) async fn serve<K: KeyValue>(
+    door: &Rc<RespDoor<K>>,
+    link: &Rc<RespLink>,
+) -> Option<(std::net::TcpStream, Told)> {
+    let nodes = door.door.nodes;
+    let session = match link.take_told() {
+        Some(told) => Session::of(told, nodes),
+        None => Session::new(door.next_id(), nodes, door.now_ms()),
+    };
     let mut conversation = Conversation {
-        session: Session::new(door.next_id(), door.door.nodes, door.now_ms()),
+        session,
         door,
         link,
         in_flight: InFlight::new(),
@@ -95,14 +105,19 @@ pub(crate) async fn serve<K: KeyValue>(door: &Rc<RespDoor<K>>, link: &Rc<RespLin
     let dialect = conversation.session.dialect;
     let is_interrupted = matches!(parting, Parting::Say(_));
     match parting {
-        Parting::Drop => return,
-        Parting::Abort => return link.abort_on_drop(),
+        Parting::Move(socket) => return Some((socket, conversation.session.into_told())),
+        Parting::Drop => return None,
+        Parting::Abort => {
+            link.abort_on_drop();
+            return None;
+        }
         Parting::Say(reply) => reply.write(&mut link.buffers().output, dialect),
         Parting::Over => {}
     }
     let may_be_speaking = link.begins_to_linger() || is_interrupted;
     // However that ends, the connection does.
     let _ = link.ending.unless_ended(link.linger(may_be_speaking)).await;
+    None
 }
 
 /// A connection while it is served.
@@ -130,6 +145,11 @@ impl<K: KeyValue> Conversation<'_, K> {
                     if self.is_over() {
                         return Ok(());
                     }
+                    if self.is_to_move()
+                        && let Some(socket) = self.link.departing()
+                    {
+                        return Err(Parting::Move(socket));
+                    }
                     self.make_room(bytes as u64).await?;
                     self.receive().await?;
                 }
@@ -156,6 +176,11 @@ impl<K: KeyValue> Conversation<'_, K> {
     fn is_over(&self) -> bool {
         let is_drained = self.link.is_to_end() && (self.served > 0 || !self.link_is_late());
         self.link.buffers().has_ended || (is_drained && !self.link.buffers().parser.is_within_request())
+    }
+
+    /// Whether it is to go on at another event loop, and can now.
+    fn is_to_move(&self) -> bool {
+        self.link.is_to_move() && self.session.can_move() && !self.link.is_to_end()
     }
 
     fn link_is_late(&self) -> bool {
@@ -336,7 +361,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         Ok(())
     }
 
-    /// Waits until something arrives, the client has sent all, or the node is to stop.
+    /// Waits until something arrives, the client has sent all, the node is to stop, or the connection to move.
     async fn receive(&mut self) -> Result<(), Parting> {
         match self.room.take() {
             None => self.receive_by(None, Taken::Value).await,
@@ -364,7 +389,7 @@ impl<K: KeyValue> Conversation<'_, K> {
                 return Poll::Ready(Err(self.displaced(taken)));
             }
             match self.link.poll_receive(context) {
-                Poll::Pending if self.is_over() => Poll::Ready(Ok(())),
+                Poll::Pending if self.is_over() || self.is_to_move() => Poll::Ready(Ok(())),
                 Poll::Pending => Poll::Pending,
                 Poll::Ready(received) => Poll::Ready(received.map_err(Parting::from)),
             }

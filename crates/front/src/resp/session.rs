@@ -23,6 +23,18 @@ pub(super) struct Session {
     nodes: u32,
 }
 
+/// What a connection has been told, without its transaction: what it is known by at another event loop.
+pub(crate) struct Told {
+    id: u64,
+    connected_ms: u64,
+    dialect: Dialect,
+    name: String,
+    library: (String, String),
+    replicas: Replicas,
+    caller: Option<Caller>,
+    replies: Replies,
+}
+
 /// Whether requests are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Replies {
@@ -48,6 +60,24 @@ impl Session {
             replies: Cell::new(Replies::On),
             nodes,
         }
+    }
+
+    /// That of a connection that another event loop served before.
+    pub(super) fn of(told: Told, nodes: u32) -> Session {
+        let Told { id, connected_ms, dialect, name, library, replicas, caller, replies } = told;
+        let begun = Session::new(id, nodes, connected_ms);
+        Session { dialect, name, library, replicas, caller, replies: Cell::new(replies), ..begun }
+    }
+
+    /// Whether it can go on at another event loop: what is queued and watched cannot.
+    pub(super) fn can_move(&self) -> bool {
+        !self.transaction.is_open() && self.transaction.watched.is_empty()
+    }
+
+    /// What another event loop is to know of it.
+    pub(super) fn into_told(self) -> Told {
+        let Session { id, connected_ms, dialect, name, library, replicas, caller, replies, .. } = self;
+        Told { id, connected_ms, dialect, name, library, replicas, caller, replies: replies.get() }
     }
 
     /// As it was at the beginning.

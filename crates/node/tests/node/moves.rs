@@ -1,3 +1,6 @@
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+
 use crate::client::Client;
 use crate::scripted::{LARGE_BYTES, Running};
 
@@ -79,4 +82,91 @@ fn connections_that_move_are_counted_once_and_end_with_the_node() {
     for client in &mut idle {
         assert!(client.rest().0.is_empty());
     }
+}
+
+/// A client of Redis.
+struct RedisClient(BufReader<TcpStream>);
+
+impl RedisClient {
+    fn connect(running: &Running) -> RedisClient {
+        let stream = TcpStream::connect(running.node.resp_addresses()[0]).expect("a node that listens");
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(90))).expect("a socket");
+        stream.set_nodelay(true).expect("a socket");
+        RedisClient(BufReader::new(stream))
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.0.get_mut().write_all(bytes).expect("a node that reads");
+    }
+
+    /// The next line that it says.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).expect("a node that answers");
+        line.trim_end().to_owned()
+    }
+
+    fn ask(&mut self, command: &str) -> String {
+        self.send(format!("{command}\r\n").as_bytes());
+        self.line()
+    }
+}
+
+#[test]
+fn a_client_of_redis_is_known_wherever_it_is_served() {
+    let running = Running::start_restless();
+    running.store.insert("k", b"value");
+    let mut client = RedisClient::connect(&running);
+    assert_eq!(client.ask("CLIENT SETNAME lake"), "+OK");
+    assert_eq!(client.ask("LADOGA.REPLICAS 1/1"), "+OK");
+    let id = client.ask("CLIENT ID");
+    let mut silent = RedisClient::connect(&running);
+    silent.send(b"CLIENT REPLY OFF\r\n");
+    until_moved(&running, 200, |_, round| {
+        assert_eq!(client.ask("CLIENT ID"), id);
+        assert_eq!((client.ask("CLIENT GETNAME"), client.line()), ("$4".to_owned(), "lake".to_owned()));
+        for bytes in b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n".chunks(1 + round as usize % 5) {
+            client.send(bytes);
+        }
+        assert_eq!((client.line(), client.line()), ("$5".to_owned(), "value".to_owned()));
+        client.send(&b"GET k\r\n".repeat(40));
+        for _ in 0..40 {
+            assert_eq!((client.line(), client.line()), ("$5".to_owned(), "value".to_owned()));
+        }
+        silent.send(b"PING\r\n");
+    });
+    silent.send(b"PING\r\nCLIENT REPLY ON\r\n");
+    assert_eq!(silent.line(), "+OK", "nothing before that was answered");
+}
+
+#[test]
+fn what_is_queued_and_watched_stays_with_its_connection() {
+    let running = Running::start_restless();
+    let mut client = RedisClient::connect(&running);
+    until_moved(&running, 100, |_, round| {
+        assert_eq!(client.ask("MULTI"), "+OK");
+        for _ in 0..=round % 5 {
+            assert_eq!(client.ask("PING"), "+QUEUED");
+        }
+        let count = round % 5 + 1;
+        assert_eq!(client.ask("EXEC"), format!("*{count}"));
+        for _ in 0..count {
+            assert_eq!(client.line(), "+PONG");
+        }
+        assert_eq!(client.ask("UNWATCH"), "+OK");
+    });
+}
+
+#[test]
+fn a_value_that_comes_in_pieces_is_whole_however_often_its_connection_was_asked_to_move() {
+    let running = Running::start_restless();
+    let mut client = RedisClient::connect(&running);
+    let value: Vec<u8> = (0..LARGE_BYTES * 2 + 7).map(|index| b'a' + (index % 26) as u8).collect();
+    until_moved(&running, 50, |_, _| {
+        client.send(format!("*3\r\n$3\r\nSET\r\n$5\r\nlarge\r\n${}\r\n", value.len()).as_bytes());
+        value.chunks(value.len() / 3 + 1).for_each(|piece| client.send(piece));
+        client.send(b"\r\n");
+        assert_eq!(client.line(), "+OK");
+        assert_eq!(client.ask("STRLEN large"), format!(":{}", value.len()));
+    });
 }

@@ -380,7 +380,8 @@ impl Running {
     /// One whose connections move every few milliseconds.
     pub(crate) fn start_restless() -> Running {
         let any = "127.0.0.1:0".parse().expect("an address");
-        let config = Config { placement: Placement::Restless, ..Config::alone(vec![any], 3) };
+        let config =
+            Config { placement: Placement::Restless, resp: vec![any], ..Config::alone(vec![any], 3) };
         let running = Running::opening_with(Arc::new(RealClock::new()), config);
         running.node.open(Arc::clone(&running.store));
         running

@@ -8,8 +8,8 @@ use super::text::{clean, short};
 use crate::report::Series;
 
 const CAPTION: f64 = 24.0;
-const ROW: f64 = 40.0;
-const TEXT: f64 = 15.0;
+const ROW: f64 = 42.0;
+const TEXT: f64 = 16.0;
 const BAR: f64 = 12.0;
 const GAP: f64 = 10.0;
 const AXIS: f64 = 24.0;
@@ -105,7 +105,7 @@ fn row(bar: &Bar, y: f64, scale: &Scale, decimals: usize) -> String {
     else {
         return svg;
     };
-    let top = y + TEXT + 5.0;
+    let top = y + TEXT + 6.0;
     let [median, min, max] = [median, min, max].map(|value| scale.at(value));
     let _ = write!(
         svg,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ladoga_lab::page::{Page, command, contents, date, facts, strip};
+use ladoga_lab::page::{Page, contents, date, facts, strip};
 use serde_json::{Value, json};
 
 use super::chart::{Chart, STYLE};
@@ -13,7 +13,7 @@ use super::targets::targets;
 use super::text::{clean, printable};
 use super::verdict::{Judged, Verdict, judge};
 use crate::comparisons::{ALL, Comparison};
-use crate::report::{Archive, COMMAND, Published};
+use crate::report::{Archive, COMMAND, Published, Series};
 
 /// A comparison, what became of its targets, and what it lacks.
 struct Judgement {
@@ -71,7 +71,7 @@ pub(super) fn charts(archive: &Archive) -> Vec<Chart> {
 
 const SPREAD: &str = "<p class=\"small\">Every figure is the median of its rounds; below it the lowest and the highest. A ratio is \
     taken round by round, and compares with what was measured in turns in the same run.</p>\n";
-const PAGE_STYLE: &str = "tr.ratio td { font-weight: 600; }\n.missing { margin: 6px 0; }\n";
+const PAGE_STYLE: &str = include_str!("page.css");
 const ABOUT: &str = "<section>\n<h2 id=\"about\">How it was measured</h2>\n<dl>\n\
     <dt>side by side</dt><dd>rounds alternate between us and the reference, on the same machine, with the same durability</dd>\n\
     <dt>bars and lines</dt><dd>end at the median of the rounds; the whiskers reach from the lowest round to the highest</dd>\n\
@@ -119,16 +119,16 @@ fn head(latest: &[&Published]) -> String {
         ("machine", by_comparison(latest, |one| one.machine.to_string())),
         ("versions", by_comparison(latest, versions)),
         ("all of it again", "make bench".to_owned()),
+        ("this page again", format!("{COMMAND} page")),
     ];
     let rows = rows.map(|(name, text)| (name, printable(&text)));
-    format!("{}{}", facts(&rows), command(&format!("{COMMAND} page")))
+    facts(&rows)
 }
 
 /// In one line, for a chart that stands alone.
 fn source(contests: &[&Published]) -> String {
     let of = |value: &dyn Fn(&Published) -> String| by_comparison(contests, value);
-    let rounds =
-        contests.iter().flat_map(|one| &one.rows).flat_map(|row| &row.series).map(|series| series.count());
+    let rounds = contests.iter().flat_map(|one| &one.rows).flat_map(|row| &row.series).map(Series::count);
     let rounds = rounds.max().unwrap_or(0);
     let commit = |one: &Published| {
         let ladoga = one.versions.iter().find(|(name, _)| name == "ladoga");

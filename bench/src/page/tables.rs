@@ -12,7 +12,7 @@ use crate::report::{Published, PublishedRow, Series, grouped};
 /// A row for each target: what it is, what was found, and whether that is enough.
 pub(super) fn targets(judged: &[(&Comparison, &[Judged])]) -> String {
     let mut out = String::from(
-        "<div class=\"scroll\"><table class=\"cards\">\n<thead><tr><th>target</th><th>bound</th><th>measured</th>\
+        "<div class=\"scroll\"><table class=\"cards targets\">\n<thead><tr><th>target</th><th>bound</th><th>measured</th>\
          <th class=\"text\">verdict</th></tr></thead>\n<tbody>\n",
     );
     for (comparison, targets) in judged {
@@ -20,7 +20,7 @@ pub(super) fn targets(judged: &[(&Comparison, &[Judged])]) -> String {
             let _ = writeln!(
                 out,
                 "<tr><td><a href=\"#{}\">{}</a> {}</td><td data-label=\"bound\">{}</td><td data-label=\"measured\">{}</td>\
-                 <td class=\"text wide\" data-label=\"verdict\"><span class=\"{}\">{}</span></td></tr>",
+                 <td class=\"text\" data-label=\"verdict\"><span class=\"{}\">{}</span></td></tr>",
                 comparison.name,
                 comparison.name.to_uppercase(),
                 clean(one.target.what),
@@ -43,6 +43,7 @@ fn cell(series: &Series, decimals: usize, unit: &str) -> String {
     let number = |value: f64| grouped(value, decimals);
     let spread = match series.count() {
         1 => "<small>one round</small>".to_owned(),
+        _ if number(min) == number(max) => String::new(),
         _ => format!("<small>{} – {}</small>", number(min), number(max)),
     };
     format!("{}{}{spread}", number(median), clean(unit))
@@ -125,7 +126,7 @@ fn table(published: &Published) -> String {
     let head = |name: &str| format!("<th>{}</th>", clean(name));
     let heads: String = published.columns.iter().map(|column| head(&column.name)).collect();
     let mut out = format!(
-        "<div class=\"scroll\"><table class=\"cards\">\n<thead><tr><th></th>{heads}</tr></thead>\n<tbody>\n"
+        "<div class=\"scroll\"><table class=\"cards figures\">\n<thead><tr><th></th>{heads}</tr></thead>\n<tbody>\n"
     );
     for row in &published.rows {
         let cells = published

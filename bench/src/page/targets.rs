@@ -160,27 +160,29 @@ fn restart() -> Vec<Target> {
 }
 
 fn overload() -> Vec<Target> {
-    const ARRIVALS: [&str; 3] = [
+    const SMALL: &str = "small";
+    const LARGE: &str = "large";
+    let of = |part, subject, goodput, busy| {
+        let busy_figure = "503, sent to answer, p99, ms";
+        [
+            cell("p11", part, subject, "goodput / peak").value(goodput, Bound::AtLeast(0.9), 2, " ×"),
+            cell("p11", part, subject, busy_figure).value(busy, Bound::AtMost(5.0), 2, " ms"),
+        ]
+    };
+    let (few, many, piped) = (
         "overload, 512 connections",
         "overload, 1024 connections",
         "overload, 128 connections × 8 in a pipeline",
-    ];
-    const WORDS: [(&str, &str, &str); 2] = [
-        ("small", "goodput over peak, 100 B", "503, p99, 100 B"),
-        ("large", "goodput over peak, 16 KiB", "503, p99, 16 KiB"),
-    ];
-    let of = |subject, (part, goodput, busy)| {
-        [
-            cell("p11", part, subject, "goodput / peak").value(goodput, Bound::AtLeast(0.9), 2, " ×"),
-            cell("p11", part, subject, "503, sent to answer, p99, ms").value(
-                busy,
-                Bound::AtMost(5.0),
-                2,
-                " ms",
-            ),
-        ]
-    };
-    WORDS.into_iter().flat_map(|words| ARRIVALS.map(|subject| of(subject, words))).flatten().collect()
+    );
+    [
+        of(SMALL, few, "goodput over peak, 100 B, 512 connections", "503, p99, 100 B, 512 connections"),
+        of(SMALL, many, "goodput over peak, 100 B, 1024 connections", "503, p99, 100 B, 1024 connections"),
+        of(SMALL, piped, "goodput over peak, 100 B, 128 × 8", "503, p99, 100 B, 128 × 8"),
+        of(LARGE, few, "goodput over peak, 16 KiB, 512 connections", "503, p99, 16 KiB, 512 connections"),
+        of(LARGE, many, "goodput over peak, 16 KiB, 1024 connections", "503, p99, 16 KiB, 1024 connections"),
+        of(LARGE, piped, "goodput over peak, 16 KiB, 128 × 8", "503, p99, 16 KiB, 128 × 8"),
+    ]
+    .concat()
 }
 
 fn generator(comparison: &str) -> Vec<Target> {
@@ -205,6 +207,9 @@ fn generator(comparison: &str) -> Vec<Target> {
 }
 
 fn cluster(comparison: &str) -> Vec<Target> {
+    const FROZEN: &str = "one of three is frozen, after the first second";
+    const HANDOFF: &str = "one of three gets what it missed while it was down";
+    const REBUILD: &str = "one of three gets everything after its disk was lost";
     const NODES: &str = "CPU of all nodes, µs/request";
     if comparison == "p14" {
         let puts =
@@ -223,9 +228,6 @@ fn cluster(comparison: &str) -> Vec<Target> {
     let of = |part, subject, what| {
         cell("p15", part, subject, "p99, ms").over("all is well", what, Bound::AtMost(2.0))
     };
-    const FROZEN: &str = "one of three is frozen, after the first second";
-    const HANDOFF: &str = "one of three gets what it missed while it was down";
-    const REBUILD: &str = "one of three gets everything after its disk was lost";
     vec![
         of("put-frozen", FROZEN, "p99 of PUT with one frozen"),
         of("get-frozen", FROZEN, "p99 of GET with one frozen"),

@@ -42,7 +42,7 @@ fn the_page_has_machine_versions_commands_figures_verdicts_and_charts() {
         "cargo run --release --manifest-path bench/Cargo.toml -- p1 --threads 1",
         "<h3>GET of 1,000,000 records</h3>",
         "<td data-label=\"requests/s\">138,494<small>124,645 – 152,343</small></td>",
-        "<td>ladoga / nginx</td><td data-label=\"requests/s\">1.03 ×<small>1.03 – 1.03</small></td>",
+        "<td>ladoga / nginx</td><td data-label=\"requests/s\">1.03 ×</td>",
         "<span class=\"good\">holds</span>",
         "short: P2, P3",
         "<b>Requests a second: more is better</b>",
@@ -93,10 +93,7 @@ fn wrong_answers_make_a_figure_count_for_nothing() {
     let archive = Archive::read(&text);
     let judged = judge(targets::targets("p1")[0], &archive.latest());
     assert_eq!(judged.verdict, Verdict::Void("ladoga gave bad answers".to_owned()));
-    assert_eq!(
-        judge(targets::targets("p1")[1], &archive.latest()).words(),
-        "ladoga has no value for server CPU, µs/request"
-    );
+    assert_eq!(judge(targets::targets("p1")[1], &archive.latest()).words(), "no round has a value");
 }
 
 #[test]

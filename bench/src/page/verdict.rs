@@ -72,7 +72,7 @@ fn against(median: f64, bound: Bound) -> Verdict {
 fn missing(cell: &Cell, contest: Option<&Published>) -> String {
     let Some(contest) = contest else { return "not measured".to_owned() };
     if contest.row(cell.subject).is_some() {
-        return format!("{} has no value for {}", cell.subject, cell.figure);
+        return "no round has a value".to_owned();
     }
     format!("{} was not measured", cell.subject)
 }
@@ -82,6 +82,10 @@ impl Judged {
     pub(super) fn words(&self) -> String {
         match &self.verdict {
             Verdict::Holds => "holds".to_owned(),
+            // Only what has an upper bound.
+            Verdict::Short(share) if *share >= 1.0 => {
+                format!("short: {} times the bound", grouped(1.0 + share, 1))
+            }
             Verdict::Short(share) => format!("short by {}", percent(*share)),
             Verdict::Void(reason) => format!("counts for nothing: {reason}"),
             Verdict::Unknown(reason) => reason.clone(),
@@ -113,7 +117,7 @@ impl Judged {
     }
 }
 
-/// `0.4 %`, `8 %`, `1,200 %`: never zero for what is missed.
+/// `0.4 %`, `8 %`: never zero for what is missed.
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent {

@@ -1,5 +1,6 @@
 //! Results as a file has them, for tests.
 
+use super::text_of;
 use serde_json::{Map, Value, json};
 
 /// A row: its contest, whose row it is, and for each figure its name, its decimals, whether it is compared, and its rounds.
@@ -60,7 +61,7 @@ impl Line<'_> {
 
 /// A file.
 pub(crate) fn file(lines: &[Line<'_>]) -> String {
-    lines.iter().map(|line| format!("{}\n", line.json())).collect()
+    text_of(lines.iter().map(Line::json))
 }
 
 const RATE: &str = "requests/s";
@@ -103,5 +104,5 @@ pub(crate) fn complete() -> String {
             lines.push(Line { comparison, part, title: &title, subject, figures, ..Line::default() }.json());
         }
     }
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    text_of(lines)
 }

@@ -16,5 +16,5 @@ mod series;
 
 pub(crate) use archive::{Archive, Published, PublishedRow};
 pub(crate) use contest::{Contest, Figure};
-pub(crate) use results::{COMMAND, Origin, Results, comparison_of};
+pub(crate) use results::{COMMAND, Origin, Results, comparison_of, text_of};
 pub(crate) use series::{Series, grouped};

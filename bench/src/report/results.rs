@@ -1,3 +1,4 @@
+use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -69,7 +70,7 @@ impl Results {
     }
 
     fn append(&self, lines: impl IntoIterator<Item = Value>) -> Outcome {
-        let lines: String = lines.into_iter().map(|line| format!("{line}\n")).collect();
+        let lines = text_of(lines);
         let append = || {
             if let Some(folder) = self.path.parent() {
                 fs::create_dir_all(folder)?;
@@ -116,6 +117,11 @@ impl Results {
     }
 }
 
+/// A file with these lines.
+pub(crate) fn text_of<T: fmt::Display>(lines: impl IntoIterator<Item = T>) -> String {
+    lines.into_iter().fold(String::new(), |text, line| text + &line.to_string() + "\n")
+}
+
 /// The comparison that publishes contests of this name: `resp` has `resp-get` and others.
 pub(crate) fn comparison_of(id: &str) -> &str {
     id.split('-').next().unwrap_or(id)
@@ -129,6 +135,8 @@ fn now() -> u64 {
 mod tests {
     use super::super::{Archive, Figure};
     use super::*;
+
+    const FIGURES: [Figure; 2] = [Figure::compared("requests/s", 0), Figure::shown("a, first", 3)];
 
     #[test]
     fn what_is_published_is_what_is_read() {
@@ -145,7 +153,6 @@ mod tests {
         let origin =
             Origin { machine: machine.clone(), versions, is_smoke: false, flags: " --rounds 2".to_owned() };
         let results = Results::new(folder.join("results.jsonl"), origin);
-        const FIGURES: [Figure; 2] = [Figure::compared("requests/s", 0), Figure::shown("a, first", 3)];
         let mut contest = Contest::new("resp-get", "a title", &FIGURES).part("always").without_ratios();
         for name in ["ladoga", "redis"] {
             let subject = contest.subject(name);

@@ -23,7 +23,16 @@ const KEPT: &str = "bench/results-readme.jsonl";
 pub(crate) fn run(arguments: &Arguments) -> Outcome<bool> {
     let (readme, kept) = (root_folder().join("README.md"), bench_folder().join("results-readme.jsonl"));
     if arguments.check {
-        check(&read(&readme)?, files::read(&kept)?.as_deref())?;
+        let kept = files::read(&kept)?;
+        check(&read(&readme)?, kept.as_deref())?;
+        println!(
+            "README.md {}",
+            if kept.is_some() {
+                "has the figures of its results"
+            } else {
+                "says that its figures were made by hand"
+            }
+        );
         return Ok(true);
     }
     let results = arguments.results.clone().unwrap_or_else(results_file);
@@ -56,8 +65,11 @@ fn write(readme: &Path, kept: &Path, results: &Path, is_named: bool) -> Outcome 
     files::replace(kept, &lines)?;
     files::replace(readme, &format!("{before}{section}{after}"))?;
     println!("README.md has the figures of {} results, which are kept in {KEPT}", chosen.len());
-    for one in chosen.iter().filter_map(|one| one.machine.warning().map(|warning| (&one.id, warning))) {
-        println!("{}: {}", one.0, one.1);
+    let mut warnings: Vec<String> =
+        chosen.iter().filter_map(|one| Some(format!("{}: {}", one.id, one.machine.warning()?))).collect();
+    warnings.dedup();
+    for warning in warnings {
+        println!("{warning}");
     }
     Ok(())
 }

@@ -148,8 +148,9 @@ fn source(contest: &Published) -> String {
         contest.versions.iter().map(|(name, version)| plain(&format!("{name} {version}"))).collect();
     let warning = contest.machine.warning().map(|warning| format!(" **{warning}.**")).unwrap_or_default();
     format!(
-        "`{}` on {day}, {rounds} rounds. {}. {}.{warning}",
+        "`{}` on {day}, {rounds} {}. {}. {}.{warning}",
         plain(&command),
+        if rounds == 1 { "round" } else { "rounds" },
         versions.join(", "),
         plain(&contest.machine.to_string())
     )

@@ -1,6 +1,6 @@
 use std::fmt;
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -70,12 +70,16 @@ impl Results {
     }
 
     fn append(&self, lines: impl IntoIterator<Item = Value>) -> Outcome {
-        let lines = text_of(lines);
-        let append = || {
+        let mut lines = text_of(lines);
+        let mut append = || {
             if let Some(folder) = self.path.parent() {
                 fs::create_dir_all(folder)?;
             }
-            OpenOptions::new().append(true).create(true).open(&self.path)?.write_all(lines.as_bytes())
+            let mut file = OpenOptions::new().read(true).append(true).create(true).open(&self.path)?;
+            if ends_within_a_line(&mut file)? {
+                lines.insert(0, '\n');
+            }
+            file.write_all(lines.as_bytes())
         };
         append().or_fail(|| format!("cannot append to {}", self.path.display()))
     }
@@ -115,6 +119,16 @@ impl Results {
             "smoke": is_smoke,
         })
     }
+}
+
+/// What a run that was killed has left: the next line must not become a part of it.
+fn ends_within_a_line(file: &mut File) -> std::io::Result<bool> {
+    let mut last = [b'\n'];
+    if file.metadata()?.len() > 0 {
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+    }
+    Ok(last != *b"\n")
 }
 
 /// A file with these lines.
@@ -160,12 +174,14 @@ mod tests {
             contest.command(subject, "a command");
         }
         contest.note("a remark");
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::write(results.path(), "half of a li").expect("a file");
         results.publish(&contest).expect("a file");
         results.note_stop("p2", &Stop::Failed("it ended".to_owned())).expect("a file");
         let text = fs::read_to_string(results.path()).expect("a file");
         fs::remove_dir_all(&folder).expect("a folder");
         let archive = Archive::read(&text);
-        assert_eq!((archive.published.len(), archive.unreadable.len()), (1, 0), "{text}");
+        assert_eq!((archive.published.len(), &archive.unreadable[..]), (1, &[1][..]), "{text}");
         let read = &archive.published[0];
         assert_eq!((read.id.as_str(), read.part.as_str(), read.comparison()), ("resp-get", "always", "resp"));
         assert_eq!(read.command, format!("{COMMAND} resp --rounds 2"));

@@ -135,6 +135,9 @@ fn run(arguments: &Arguments, chosen: &[&Comparison]) -> Outcome<bool> {
     println!("comparisons: {passed} run, {failed} failed, {skipped} skipped");
     if matches!(arguments.comparison.as_str(), "all" | "smoke") {
         page::write_for(context.results.path(), smoke)?;
+        if smoke && arguments.only.is_none() {
+            page::check_names(context.results.path())?;
+        }
     }
     Ok(failed == 0)
 }

@@ -113,7 +113,7 @@ cassandra: build-tools ## run three nodes of Cassandra, and two doors to them on
 test: build-tools test-tools ## everything that must pass, the same as on the server
 	cargo xtask ci
 
-bench: build-tools bench-tools ## every benchmark beside its reference (takes a while)
+bench: build-tools bench-tools ## every benchmark beside its reference, and one page of them: bench/out/page.html (takes an hour)
 	cargo run --release --manifest-path bench/Cargo.toml -- all $(ARGS)
 
 deb: build-tools ## make a Debian package in target/

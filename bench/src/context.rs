@@ -4,12 +4,13 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use crate::arguments::Arguments;
-use crate::machine;
+use crate::machine::Machine;
 use crate::references::node::{Node, Settings, binary};
-use crate::report::{Contest, Results};
+use crate::report::{Contest, Origin, Results};
 use crate::scale::Scale;
 use crate::scratch::{Scratch, drop_page_cache};
-use crate::stop::Outcome;
+use crate::stop::{OrFail, Outcome};
+use crate::versions::versions;
 
 #[derive(Debug)]
 pub(crate) struct Context {
@@ -28,13 +29,24 @@ impl Context {
     pub(crate) fn new(arguments: &Arguments, smoke: bool) -> Outcome<Self> {
         let out = bench_folder().join("out");
         let scratch = Scratch::new(arguments.dir.as_deref().unwrap_or(&out.join("data")))?;
-        let machine = machine::describe(scratch.path(), &root_folder());
+        let (machine, versions) = (Machine::here(scratch.path()), versions(&root_folder()));
         println!("Measured on: {machine}");
+        if let Some(warning) = machine.warning() {
+            println!("**{warning}**");
+        }
+        for (name, version) in &versions {
+            println!("{name}: {version}");
+        }
         let file = if smoke { out.join("smoke.jsonl") } else { results_file() };
+        if smoke && file.exists() {
+            // Nobody asks for an older one.
+            std::fs::remove_file(&file).or_fail(|| format!("cannot remove {}", file.display()))?;
+        }
+        let origin = Origin { machine, versions, is_smoke: smoke, flags: arguments.flags() };
         Ok(Self {
             scale: Scale::of(arguments, smoke),
             scratch,
-            results: Results::new(file, machine),
+            results: Results::new(file, origin),
             memory: arguments.memory.clone(),
             threads: arguments.threads,
             only: arguments.only.clone(),
@@ -99,6 +111,7 @@ pub(crate) fn bench_folder() -> PathBuf {
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from)
 }
 
-fn root_folder() -> PathBuf {
+/// The root of the checkout.
+pub(crate) fn root_folder() -> PathBuf {
     bench_folder().parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }

@@ -1,31 +1,77 @@
 //! What the figures were taken on.
 
-use std::fmt::Write as _;
+use std::fmt;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
-/// One paragraph: cores, memory, kernel, file system, commit, and a warning if the machine is busy.
-pub(crate) fn describe(data: &Path, root: &Path) -> String {
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let mut text = format!(
-        "{cores} cores ({}), {:.0} GiB of memory, Linux {}, data on {}, commit {}",
-        cpu_model(),
-        memory_gib(),
-        first_line("/proc/sys/kernel/osrelease"),
-        file_system(data),
-        commit(root),
-    );
-    let busy = busy_share();
-    if busy > 0.05 {
-        let percent = busy * 100.0;
-        let _ = write!(
-            text,
-            "; **{percent:.0} % of the cores were busy before the run: do not quote these figures**"
-        );
+use serde_json::{Value, json};
+
+/// From this share of the cores on, a machine is too busy to be measured on.
+const BUSY_SHARE_MAX: f64 = 0.05;
+
+/// What is kept with every figure.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Machine {
+    pub(crate) cores: usize,
+    pub(crate) cpu: String,
+    pub(crate) memory_gib: f64,
+    pub(crate) kernel: String,
+    /// That of the data directories.
+    pub(crate) file_system: String,
+    /// The share of the cores that was at work before the run.
+    pub(crate) busy: f64,
+}
+
+impl Machine {
+    pub(crate) fn here(data: &Path) -> Self {
+        Self {
+            cores: std::thread::available_parallelism().map_or(0, usize::from),
+            cpu: cpu_model(),
+            memory_gib: memory_gib(),
+            kernel: first_line("/proc/sys/kernel/osrelease"),
+            file_system: file_system(data),
+            busy: busy_share(),
+        }
     }
-    text
+
+    pub(crate) fn to_json(&self) -> Value {
+        let Self { cores, cpu, memory_gib, kernel, file_system, busy } = self;
+        json!({
+            "cores": cores, "cpu": cpu, "memory_gib": memory_gib, "kernel": kernel, "file_system": file_system,
+            "busy": busy,
+        })
+    }
+
+    pub(crate) fn from_json(value: &Value) -> Option<Self> {
+        let text = |name: &str| Some(value[name].as_str()?.to_owned());
+        Some(Self {
+            cores: value["cores"].as_u64()? as usize,
+            cpu: text("cpu")?,
+            memory_gib: value["memory_gib"].as_f64()?,
+            kernel: text("kernel")?,
+            file_system: text("file_system")?,
+            busy: value["busy"].as_f64()?,
+        })
+    }
+
+    /// Why figures of such a machine are not to be quoted.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let percent = self.busy * 100.0;
+        let warning =
+            || format!("{percent:.0} % of the cores were busy before the run: do not quote these figures");
+        (self.busy > BUSY_SHARE_MAX).then(warning)
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cores, cpu, memory_gib, kernel, file_system, .. } = self;
+        write!(
+            f,
+            "{cores} cores ({cpu}), {memory_gib:.0} GiB of memory, Linux {kernel}, data on {file_system}"
+        )
+    }
 }
 
 /// Which share of all cores is at work, by a look of half a second. The load average would still count the build.
@@ -95,13 +141,4 @@ fn file_system(path: &Path) -> String {
         .filter(|(mount_point, _)| path.starts_with(mount_point))
         .max_by_key(|(mount_point, _)| mount_point.len())
         .map_or_else(|| "an unknown file system".to_owned(), |(_, kind)| kind.to_owned())
-}
-
-fn commit(root: &Path) -> String {
-    let output =
-        Command::new("git").args(["describe", "--always", "--dirty", "--tags"]).current_dir(root).output();
-    match output {
-        Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
-        _ => "unknown".to_owned(),
-    }
 }

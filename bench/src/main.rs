@@ -8,6 +8,8 @@
 //! | [`load`] | load on a server: the lab's generator with requests of our own |
 //! | [`fill`], [`client`] | writing every record, reading some or all back |
 //! | [`report`] | tables, ratios, JSON lines |
+//! | [`page`] | one page of all results |
+//! | [`readme`] | the figures of README.md |
 //! | [`turns`] | two builds of the node, before and after a change |
 //! | [`process`] | child processes and what the kernel knows about them |
 //! | [`ending`] | ends them when this program is told to end |
@@ -22,11 +24,14 @@ mod comparisons;
 mod context;
 mod dataset;
 mod ending;
+mod files;
 mod fill;
 mod load;
 mod machine;
+mod page;
 mod process;
 mod random;
+mod readme;
 mod references;
 mod report;
 mod scale;
@@ -34,6 +39,7 @@ mod scratch;
 mod stop;
 mod storage;
 mod turns;
+mod versions;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -56,9 +62,14 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    if arguments.comparison == "help" {
-        print!("{USAGE}");
-        return ExitCode::SUCCESS;
+    match arguments.comparison.as_str() {
+        "help" => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        "page" => return exit_code(page::run(&arguments)),
+        "readme" => return exit_code(readme::run(&arguments)),
+        _ => {}
     }
     if let Err(stop) = ending::end_children_on_signal() {
         return exit_code(Err(stop));
@@ -113,6 +124,7 @@ fn run(arguments: &Arguments, chosen: &[&Comparison]) -> Outcome<bool> {
             Ok(()) => passed += 1,
             Err(stop) => {
                 println!("{}: {stop}", comparison.name);
+                context.results.note_stop(comparison.name, &stop)?;
                 match stop {
                     Stop::Skipped(_) => skipped += 1,
                     Stop::Failed(_) => failed += 1,
@@ -121,6 +133,12 @@ fn run(arguments: &Arguments, chosen: &[&Comparison]) -> Outcome<bool> {
         }
     }
     println!("comparisons: {passed} run, {failed} failed, {skipped} skipped");
+    if matches!(arguments.comparison.as_str(), "all" | "smoke") {
+        page::write_for(context.results.path(), smoke)?;
+        if smoke && arguments.only.is_none() {
+            page::check_names(context.results.path())?;
+        }
+    }
     Ok(failed == 0)
 }
 

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -86,11 +87,26 @@ fn take_turn(
     let mut command = child(bench, build, name, arguments);
     let status = command.status().or_fail(|| format!("cannot start {}", bench.display()))?;
     let text = fs::read_to_string(&file).unwrap_or_default();
-    for line in text.get(known..).unwrap_or_default().lines().filter(|line| !line.is_empty()) {
+    let new = text.get(known..).unwrap_or_default();
+    for line in new.lines().filter(|line| !line.is_empty()) {
         let row: Value = serde_json::from_str(line).or_fail(|| format!("cannot read {}", file.display()))?;
         note(figures, &row, index);
     }
+    set_aside(&file, known, new)?;
     Ok(status.success())
+}
+
+/// Takes rows out of the results: those of one round, or of the build of before, are not today's figures.
+fn set_aside(results: &Path, known: usize, new: &str) -> Outcome {
+    if new.is_empty() {
+        return Ok(());
+    }
+    let aside = results.with_file_name("turns.jsonl");
+    let append = || {
+        OpenOptions::new().append(true).create(true).open(&aside)?.write_all(new.as_bytes())?;
+        OpenOptions::new().write(true).open(results)?.set_len(known as u64)
+    };
+    append().or_fail(|| format!("cannot move rows from {} to {}", results.display(), aside.display()))
 }
 
 fn this_program() -> Outcome<PathBuf> {
@@ -174,5 +190,17 @@ mod tests {
             "{table}"
         );
         assert_eq!(super::table(&figures, "p2").lines().count(), 2);
+    }
+
+    #[test]
+    fn rows_of_turns_are_none_of_the_results() {
+        let folder = std::env::temp_dir().join(format!("ladoga-bench-turns-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let file = folder.join("results.jsonl");
+        fs::write(&file, "old\nnew\n").expect("a file");
+        set_aside(&file, 4, "new\n").expect("both can be written");
+        let read = |name: &str| fs::read_to_string(folder.join(name)).expect("a file");
+        assert_eq!((read("results.jsonl"), read("turns.jsonl")), ("old\n".to_owned(), "new\n".to_owned()));
+        fs::remove_dir_all(&folder).expect("a folder to remove");
     }
 }

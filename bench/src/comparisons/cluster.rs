@@ -31,8 +31,9 @@ const FIGURES: [Figure; 5] = [
 ];
 
 pub(crate) fn p14(context: &Context) -> Outcome {
-    let contest =
-        |what: &str| Contest::new("p14", format!("{what}, closed loop, {CONNECTIONS} connections"), &FIGURES);
+    let contest = |what| {
+        Contest::new("p14", format!("{what}, closed loop, {CONNECTIONS} connections"), &FIGURES).part(what)
+    };
     let mut puts = contest("PUT through one of three nodes, and to one node alone");
     let mut gets = contest("GET through one of three nodes, and of one node alone");
     let mut singles =

@@ -104,12 +104,13 @@ pub(crate) fn p15(context: &Context) -> Outcome {
     }
 }
 
-fn contest(asked: Asked, what: &str) -> Contest {
+fn contest(asked: Asked, part: &str, what: &str) -> Contest {
     Contest::new("p15", format!("{} at half of the capacity of three nodes: {what}", asked.name), &FIGURES)
+        .part(format!("{}-{part}", asked.part))
 }
 
 fn compare_with_one(context: &Context, asked: Asked) -> Outcome {
-    let mut contest = contest(asked, "three nodes and one on the same schedule");
+    let mut contest = contest(asked, "well", "three nodes and one on the same schedule");
     for _ in 0..context.scale.rounds(ROUNDS) {
         let (cluster, rate) = filled(context, asked)?;
         let plan = plan(context, asked, rate, cluster.address(0));
@@ -136,7 +137,7 @@ fn compare_with_one(context: &Context, asked: Asked) -> Outcome {
 /// One cluster at one rate, well and in trouble in turns: another start may get the cores in another way, and its closed
 /// loop another rate.
 fn compare_with_trouble(context: &Context, asked: Asked, trouble: Trouble) -> Outcome {
-    let mut contest = contest(asked, trouble.name());
+    let mut contest = contest(asked, trouble.part(), trouble.name());
     let (mut cluster, rate) = filled(context, asked)?;
     contest.note(format!("the closed loop before it: {:.0}/s", rate * 2.0));
     let plan = plan(context, asked, rate, cluster.address(0));

@@ -35,7 +35,8 @@ pub(crate) fn p12(context: &Context) -> Outcome {
     for (title, script) in [("one GET again and again", None), ("requests of a Lua script", Some("get.lua"))]
     {
         let mut contest =
-            Contest::new("p12", format!("the load generator, {title}, 64 connections, nginx"), &COST);
+            Contest::new("p12", format!("the load generator, {title}, 64 connections, nginx"), &COST)
+                .part(title);
         let seconds = context.scale.whole_seconds(SECONDS);
         for _ in 0..context.scale.rounds(ROUNDS) {
             closed_loop(

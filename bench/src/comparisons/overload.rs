@@ -55,7 +55,7 @@ pub(crate) fn p11(context: &Context) -> Outcome {
     for values in wanted {
         let title =
             format!("{OVERLOAD} × the capacity offered, PUT of {} B, synced every second", values.bytes);
-        let mut contest = Contest::new("p11", title, &FIGURES).without_ratios();
+        let mut contest = Contest::new("p11", title, &FIGURES).part(values.part).without_ratios();
         let node = context.start_node(&context.scratch.fresh("node")?, "everysec", MEMORY)?;
         for _ in 0..context.scale.rounds(ROUNDS) {
             round(context, values, &node, &mut contest)?;

@@ -45,7 +45,7 @@ fn compare(context: &Context, fsync: &'static str) -> Outcome {
         .map(|(id, test, pipeline)| {
             let title =
                 format!("{test}, {pipeline} at a time, 64 connections, {VALUE_BYTES} B, fsync {fsync}");
-            Contest::new(id, title, &FIGURES)
+            Contest::new(id, title, &FIGURES).part(fsync)
         })
         .collect();
     let redis = optional(&mut contests[0], Redis::start(&redis_folder, fsync))?;

@@ -26,7 +26,7 @@ const SYNCED_THREADS: [u64; 2] = [1, 64];
 pub(crate) fn p4(context: &Context) -> Outcome {
     let records = context.scale.records(RECORDS);
     let title = |what| format!("storage alone: get, {records} × (16 B + {VALUE_BYTES} B), hot, {what}");
-    let mut contests = GETS.map(|what| Contest::new("p4", title(what), &FIGURES));
+    let mut contests = GETS.map(|what| Contest::new("p4", title(what), &FIGURES).part(what));
     for _ in 0..context.scale.rounds(ROUNDS) {
         for engine in ENGINES.iter().filter(|engine| context.wants(engine.name)) {
             gets(context, engine, records, &mut contests)?;
@@ -42,7 +42,7 @@ pub(crate) fn p4(context: &Context) -> Outcome {
 pub(crate) fn p5(context: &Context) -> Outcome {
     let records = context.scale.records(RECORDS);
     let title = |what| format!("storage alone: put, {records} × (16 B + {VALUE_BYTES} B), {what}");
-    let mut contests = PUTS.map(|what| Contest::new("p5", title(what), &FIGURES));
+    let mut contests = PUTS.map(|what| Contest::new("p5", title(what), &FIGURES).part(what));
     for _ in 0..context.scale.rounds(ROUNDS) {
         for engine in ENGINES.iter().filter(|engine| context.wants(engine.name)) {
             puts(context, engine, records, &mut contests)?;

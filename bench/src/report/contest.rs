@@ -6,9 +6,9 @@ use super::series::Series;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Figure {
     pub(crate) name: &'static str,
-    decimals: usize,
+    pub(crate) decimals: usize,
     /// Whether ours over theirs means anything.
-    compared: bool,
+    pub(crate) compared: bool,
 }
 
 impl Figure {
@@ -41,6 +41,8 @@ pub(crate) struct Subject(usize);
 pub(crate) struct Contest {
     /// Such as `p1`.
     pub(crate) id: &'static str,
+    /// Tells it from others with the same name; empty if there are none. It is the same at every scale.
+    pub(crate) part: String,
     pub(crate) title: String,
     figures: &'static [Figure],
     rows: Vec<Row>,
@@ -51,7 +53,12 @@ pub(crate) struct Contest {
 impl Contest {
     pub(crate) fn new(id: &'static str, title: impl Into<String>, figures: &'static [Figure]) -> Self {
         let (rows, notes) = (Vec::new(), Vec::new());
-        Self { id, title: title.into(), figures, rows, notes, with_ratios: true }
+        Self { id, part: String::new(), title: title.into(), figures, rows, notes, with_ratios: true }
+    }
+
+    pub(crate) fn part(mut self, part: impl Into<String>) -> Self {
+        self.part = part.into();
+        self
     }
 
     /// Its rows are phases of one thing.
@@ -100,6 +107,14 @@ impl Contest {
 
     pub(crate) fn rows(&self) -> &[Row] {
         &self.rows
+    }
+
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    pub(crate) fn has_ratios(&self) -> bool {
+        self.with_ratios
     }
 
     /// The table, the ratios, the remarks and the commands, as Markdown.

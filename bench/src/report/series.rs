@@ -11,6 +11,11 @@ impl Series {
         &self.0
     }
 
+    /// How many rounds have a value.
+    pub(crate) fn count(&self) -> usize {
+        self.known().len()
+    }
+
     fn known(&self) -> Vec<f64> {
         let mut known: Vec<f64> = self.0.iter().copied().filter(|value| value.is_finite()).collect();
         known.sort_by(f64::total_cmp);
@@ -54,8 +59,20 @@ impl Series {
     }
 }
 
+impl FromIterator<f64> for Series {
+    fn from_iter<T: IntoIterator<Item = f64>>(values: T) -> Self {
+        Self(values.into_iter().collect())
+    }
+}
+
+/// From here on a number is written with its power of ten.
+const LARGE: f64 = 1e15;
+
 /// With a comma after every three digits.
-fn grouped(value: f64, decimals: usize) -> String {
+pub(crate) fn grouped(value: f64, decimals: usize) -> String {
+    if value.abs() >= LARGE {
+        return format!("{value:.2e}");
+    }
     let text = format!("{value:.decimals$}");
     let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(w, f)| (w, Some(f)));
     let (sign, digits) = whole.strip_prefix('-').map_or(("", whole), |digits| ("-", digits));
@@ -84,6 +101,7 @@ mod tests {
         assert_eq!(Series(vec![-1_234_567.25]).text(2), "-1,234,567.25");
         assert_eq!(Series(vec![f64::NAN, 7.0]).text(0), "7");
         assert_eq!(Series(vec![f64::NAN]).text(0), "–");
+        assert_eq!(Series(vec![f64::INFINITY, f64::MAX]).text(0), "1.80e308");
     }
 
     #[test]

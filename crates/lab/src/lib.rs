@@ -16,7 +16,7 @@
 //! - `report`: text, JSON, histogram log, live view
 //! - `campaign`: `ladoga lab run`: a node of its own, run after run
 //! - `record`: the content of a report
-//! - `page`: the report as one HTML file
+//! - [`page`]: the report as one HTML file, and what other programs make pages of
 //! - `compare`: what changed between two reports
 
 mod bench;
@@ -32,7 +32,7 @@ pub mod generator;
 mod http;
 mod knee;
 mod load;
-mod page;
+pub mod page;
 mod record;
 mod report;
 mod schedule;

@@ -23,7 +23,7 @@ cargo xtask TASK
   tidy         file length, banned words, unsafe, arrows between crates and folders, links
   ci           everything that must pass: formatting, clippy, tests, simulation, docs, tidy, deny, smokes
   fuzz-smoke   every fuzz target for a moment, on stable Rust
-  bench-smoke  every benchmark, tiny
+  bench-smoke  the figures of the README, and every benchmark, tiny
   sim          whole clusters in simulation; arguments go to it (cargo xtask sim --help)
   help         this text
 ";

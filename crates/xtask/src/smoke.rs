@@ -19,11 +19,13 @@ pub(crate) fn fuzz(workspace: &Workspace) -> TaskResult {
     cargo::run(&mut cargo::command(workspace, &["test", "--manifest-path", "fuzz/Cargo.toml"]))
 }
 
-/// Runs every benchmark at its smallest size; no time is asserted.
+/// Tests the program that measures, one of which holds the figures of README.md against the results that they come from, and
+/// runs every benchmark at its smallest size; no time is asserted.
 pub(crate) fn bench(workspace: &Workspace) -> TaskResult {
     if !workspace.has("bench/Cargo.toml") {
         return Ok(Outcome::Skipped("there is no bench/Cargo.toml".to_owned()));
     }
+    cargo::run(&mut cargo::command(workspace, &["test", "--manifest-path", "bench/Cargo.toml"]))?;
     cargo::run(&mut cargo::command(workspace, &["run", "--manifest-path", "bench/Cargo.toml", "--", "smoke"]))
 }
 

@@ -3,6 +3,7 @@
 use ladoga_profiler::{FLAME_SCRIPT, FLAME_STYLE};
 
 use super::embedded;
+use super::plot::CHART_STYLE;
 use super::words::escape;
 
 const STYLE: &str = include_str!("assets/page.css");
@@ -12,17 +13,18 @@ const CHARTS: &str = concat!(include_str!("assets/heat_scales.js"), include_str!
 pub(super) const OPEN_STAGES_MAX: usize = 2;
 
 /// Names and values.
-pub(super) fn facts(rows: &[(&str, String)]) -> String {
+pub fn facts(rows: &[(&str, String)]) -> String {
     let row = |(name, text): &(&str, String)| format!("<dt>{}</dt><dd>{}</dd>", escape(name), escape(text));
     format!("<dl class=\"head\">{}</dl>\n", rows.iter().map(row).collect::<String>())
 }
 
-pub(super) fn command(line: &str) -> String {
+/// A command line, as people type it.
+pub fn command(line: &str) -> String {
     format!("<pre class=\"command\">{}</pre>\n", escape(line))
 }
 
-/// Links to the parts of a page.
-pub(super) fn contents(links: &[(String, String)]) -> String {
+/// Links to the parts of a page: where each leads to, and its text.
+pub fn contents(links: &[(String, String)]) -> String {
     let item = |(target, text): &(String, String)| {
         format!("<li><a href=\"{}\">{}</a></li>", escape(target), escape(text))
     };
@@ -30,13 +32,37 @@ pub(super) fn contents(links: &[(String, String)]) -> String {
     format!("<nav aria-label=\"Contents\"><ol>{items}</ol></nav>\n")
 }
 
-/// A file of its own: nothing in it asks the network for anything.
+/// The page of a program outside of the lab.
+#[derive(Debug)]
+pub struct Page<'a> {
+    /// Text.
+    pub title: &'a str,
+    /// Styles beside those that all pages have.
+    pub style: &'a str,
+    /// HTML.
+    pub body: &'a str,
+    /// What the page shows, for programs.
+    pub data: &'a serde_json::Value,
+}
+
+impl Page<'_> {
+    /// The whole file.
+    pub fn render(&self) -> String {
+        write(self.title, self.style, self.body, &embedded::script_json(self.data), "")
+    }
+}
+
 pub(super) fn page(title: &str, body: &str, data: &str, script: &str) -> String {
+    write(title, "", body, data, script)
+}
+
+/// A file of its own: nothing in it asks the network for anything.
+fn write(title: &str, style: &str, body: &str, data: &str, script: &str) -> String {
     let title = escape(title);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
-         <link rel=\"icon\" href=\"data:,\">\n<style>\n{FLAME_STYLE}{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{body}\
+         <link rel=\"icon\" href=\"data:,\">\n<style>\n{FLAME_STYLE}{CHART_STYLE}{STYLE}{style}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{body}\
          {}\n<script>\n{FLAME_SCRIPT}{CHARTS}{script}</script>\n</body>\n</html>\n",
         embedded::element(data)
     )

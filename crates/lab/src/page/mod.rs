@@ -1,5 +1,8 @@
 //! A report as one HTML file that needs no network: charts as SVG drawn here, flame graphs drawn by a small script.
 //!
+//! What a program needs for a page of its own is public: [`Page`], [`facts`], [`command`], [`contents`], [`strip`], and of charts
+//! [`Scale`], [`Quantity`], [`y_axis`], [`figure`].
+//!
 //! - `document`: the page as a whole
 //! - `frame`: what all pages have
 //! - `run`: one run, with its charts
@@ -36,8 +39,13 @@ pub(crate) use compared::{
 pub(crate) use curve::{Curve, CurvePoint, render_curve};
 pub(crate) use document::render;
 pub(crate) use embedded::{between, read_report};
+pub use frame::{Page, command, contents, facts};
+pub use plot::{BOTTOM, CHART_STYLE, LEFT, RIGHT, Scale, TOP, WIDTH, figure, upwards, y_axis};
+pub use quantity::Quantity;
 pub(crate) use quantity::percent;
-pub(crate) use words::{count, date, micros};
+pub use summary::{Finding, strip};
+pub(crate) use words::micros;
+pub use words::{count, date, escape};
 
 #[cfg(test)]
 pub(crate) mod fixture;

@@ -8,16 +8,27 @@ use super::embedded::script_json;
 use super::quantity::Quantity;
 use super::words::escape;
 
-/// In units of the drawing, which is scaled to the width that there is.
-pub(super) const WIDTH: f64 = 560.0;
-pub(super) const LEFT: f64 = 76.0;
-pub(super) const RIGHT: f64 = 12.0;
-pub(super) const TOP: f64 = 10.0;
-pub(super) const BOTTOM: f64 = 24.0;
+/// The colours of light and of dark pages, and how charts look: all that a drawing needs that stands alone.
+pub const CHART_STYLE: &str = concat!(include_str!("assets/colours.css"), include_str!("assets/charts.css"));
+
+/// How wide a drawing is. It is scaled to the width that there is.
+pub const WIDTH: f64 = 560.0;
+/// The margin left of a chart, in units of the drawing.
+pub const LEFT: f64 = 76.0;
+/// The margin right of a chart.
+pub const RIGHT: f64 = 12.0;
+/// The margin above a chart.
+pub const TOP: f64 = 10.0;
+/// The margin below a chart.
+pub const BOTTOM: f64 = 24.0;
+/// Of a linear axis.
+const LENGTH_MIN: f64 = 1e-100;
+/// An axis of more powers of ten has a tick at some of them.
+const DECADES_MAX: usize = 8;
 
 /// Numbers to places.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Scale {
+pub struct Scale {
     from: f64,
     to: f64,
     is_log: bool,
@@ -32,19 +43,21 @@ const TIME_STEPS: [f64; 10] =
     [120.0, 300.0, 600.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 14_400.0, 21_600.0, 43_200.0];
 
 impl Scale {
-    pub(super) fn linear((from, to): (f64, f64), (at_from, at_to): (f64, f64)) -> Self {
-        // An axis of no length would divide by zero.
-        let to = if to > from { to } else { from + 1.0 };
+    /// From one number to another, at these places.
+    pub fn linear((from, to): (f64, f64), (at_from, at_to): (f64, f64)) -> Self {
+        // An axis of no length, or next to none, would divide by zero.
+        let to = if to - from > LENGTH_MIN { to } else { from + 1.0 };
         Self { from, to, is_log: false, is_time: false, at_from, at_to }
     }
 
-    /// `from` is more than zero.
-    pub(super) fn log((from, to): (f64, f64), (at_from, at_to): (f64, f64)) -> Self {
+    /// The same, logarithmic. `from` is more than zero.
+    pub fn log((from, to): (f64, f64), (at_from, at_to): (f64, f64)) -> Self {
         let to = if to > from { to } else { from * 10.0 };
         Self { from: from.log10(), to: to.log10(), is_log: true, is_time: false, at_from, at_to }
     }
 
-    pub(super) fn at(&self, value: f64) -> f64 {
+    /// The place of a number; what lies outside is at the edge.
+    pub fn at(&self, value: f64) -> f64 {
         let value = if self.is_log { value.max(f64::MIN_POSITIVE).log10() } else { value };
         let part = ((value - self.from) / (self.to - self.from)).clamp(0.0, 1.0);
         self.at_from + part * (self.at_to - self.at_from)
@@ -57,11 +70,15 @@ impl Scale {
     }
 
     /// Round numbers on the axis.
-    pub(super) fn ticks(&self) -> Vec<f64> {
+    pub fn ticks(&self) -> Vec<f64> {
         if self.is_log {
             let decades = (self.from - 1e-9).ceil() as i32..=(self.to + 1e-9).floor() as i32;
             let tens: Vec<f64> = decades.map(|decade| 10_f64.powi(decade)).collect();
-            return if tens.len() < 2 { self.ticks_between_tens() } else { tens };
+            if tens.len() < 2 {
+                return self.ticks_between_tens();
+            }
+            let step = tens.len().div_ceil(DECADES_MAX);
+            return tens.into_iter().step_by(step).collect();
         }
         let rough = (self.to - self.from) / 4.0;
         let power = 10_f64.powf(rough.log10().floor());
@@ -127,7 +144,7 @@ pub(super) fn time_scale(seconds: f64) -> Scale {
 }
 
 /// The ends of a vertical axis.
-pub(super) const fn upwards(height: f64) -> (f64, f64) {
+pub const fn upwards(height: f64) -> (f64, f64) {
     (height - BOTTOM, TOP)
 }
 
@@ -205,8 +222,8 @@ impl Plot<'_> {
     }
 }
 
-/// `attributes` are those of the drawing, with a blank before them.
-pub(super) fn figure(title: &str, legend: &str, height: f64, svg: &str, attributes: &str) -> String {
+/// A drawing with its title and its legend, which is HTML. `attributes` are those of the drawing, with a blank before them.
+pub fn figure(title: &str, legend: &str, height: f64, svg: &str, attributes: &str) -> String {
     let label = escape(title);
     format!(
         "<figure><figcaption><b>{label}</b> {legend}</figcaption>\
@@ -215,18 +232,8 @@ pub(super) fn figure(title: &str, legend: &str, height: f64, svg: &str, attribut
 }
 
 pub(super) fn axes(height: f64, (x, x_is): (&Scale, Quantity), (y, y_is): (&Scale, Quantity)) -> String {
-    let mut svg = String::new();
+    let mut svg = y_axis(y, y_is);
     let (right, bottom) = (WIDTH - RIGHT, height - BOTTOM);
-    for tick in y.ticks() {
-        let at = y.at(tick);
-        let _ = write!(
-            svg,
-            "<path class=\"grid\" d=\"M{LEFT} {at:.1}H{right}\"/><text x=\"{}\" y=\"{:.1}\" class=\"y\">{}</text>",
-            LEFT - 6.0,
-            at + 4.0,
-            escape(&y_is.axis(tick))
-        );
-    }
     for tick in x.ticks() {
         let at = x.at(tick);
         // The last one would reach over the edge.
@@ -242,6 +249,22 @@ pub(super) fn axes(height: f64, (x, x_is): (&Scale, Quantity), (y, y_is): (&Scal
     svg
 }
 
+/// The numbers of a vertical axis, and the lines at them.
+pub fn y_axis(y: &Scale, y_is: Quantity) -> String {
+    let (mut svg, right) = (String::new(), WIDTH - RIGHT);
+    for tick in y.ticks() {
+        let at = y.at(tick);
+        let _ = write!(
+            svg,
+            "<path class=\"grid\" d=\"M{LEFT} {at:.1}H{right}\"/><text x=\"{}\" y=\"{:.1}\" class=\"y\">{}</text>",
+            LEFT - 6.0,
+            at + 4.0,
+            escape(&y_is.axis(tick))
+        );
+    }
+    svg
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -252,6 +275,7 @@ mod tests {
         assert_eq!(Scale::linear((0.0, 20_345.0), (0.0, 1.0)).ticks(), [0.0, 10_000.0, 20_000.0]);
         assert_eq!(Scale::log((30.0, 20_000.0), (0.0, 1.0)).ticks(), [100.0, 1000.0, 10_000.0]);
         assert_eq!(Scale::log((150.0, 700.0), (0.0, 1.0)).ticks(), [200.0, 500.0]);
+        assert_eq!(Scale::log((1e-9, 1e9), (0.0, 1.0)).ticks(), [1e-9, 1e-6, 1e-3, 1.0, 1e3, 1e6, 1e9]);
         assert_eq!(Scale::linear((0.0, 0.0), (0.0, 1.0)).ticks().len(), 3, "nothing is no reason to fail");
         assert_eq!(time_scale(100.0).ticks(), [0.0, 50.0, 100.0]);
         assert_eq!(time_scale(3_600.0).ticks(), [0.0, 900.0, 1_800.0, 2_700.0, 3_600.0]);

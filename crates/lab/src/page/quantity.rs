@@ -2,12 +2,18 @@
 
 use super::words::{count, micros, round_micros};
 
+/// A kind of number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Quantity {
+pub enum Quantity {
+    /// A time, in seconds.
     Seconds,
+    /// A time, in microseconds.
     Micros,
+    /// A time, in milliseconds.
     Millis,
+    /// A time, in minutes.
     Minutes,
+    /// A whole number.
     Count,
     /// A number as it is.
     Plain,
@@ -33,7 +39,7 @@ impl Quantity {
     }
 
     /// A round number on the axis.
-    pub(super) fn axis(self, number: f64) -> String {
+    pub fn axis(self, number: f64) -> String {
         match self {
             Quantity::Seconds => round_seconds(number),
             Quantity::Micros => round_micros(number),
@@ -47,7 +53,7 @@ impl Quantity {
     }
 
     /// A number that was measured.
-    pub(super) fn value(self, number: f64) -> String {
+    pub fn value(self, number: f64) -> String {
         match self {
             Quantity::Seconds => format!("{number:.2} s"),
             Quantity::Micros => micros(number),

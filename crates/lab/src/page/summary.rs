@@ -9,8 +9,8 @@ use crate::record::{Conditions, Latency, Published, Report, Run, Unit};
 
 const NONE: &str = "–";
 
-/// A sentence, and whether it is good, bad, or neither.
-pub(super) type Finding = (&'static str, String);
+/// Whether a sentence is `good`, `bad`, or neither, and the sentence.
+pub type Finding = (&'static str, String);
 
 /// How it went, the worst last.
 pub(super) fn findings(report: &Report, groups: &[Group<'_>]) -> Vec<Finding> {
@@ -58,7 +58,8 @@ fn worst<'a, 'b>(
     found.max_by(|a, b| a.0.total_cmp(&b.0))
 }
 
-pub(super) fn strip(findings: &[Finding]) -> String {
+/// What a reader is to see first.
+pub fn strip(findings: &[Finding]) -> String {
     let item = |(class, text): &Finding| format!("<li class=\"{class}\">{}</li>", escape(text));
     format!("<ul class=\"verdicts\">{}</ul>\n", findings.iter().map(item).collect::<String>())
 }

@@ -1,9 +1,9 @@
-pub(crate) use ladoga_profiler::date;
+pub use ladoga_profiler::date;
 
 use crate::units::format_time_us;
 
 /// Text that is safe inside of an element or an attribute.
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
@@ -42,7 +42,7 @@ pub(super) fn round_micros(micros: f64) -> String {
 }
 
 /// `1,234,567`
-pub(crate) fn count(number: f64) -> String {
+pub fn count(number: f64) -> String {
     let digits = format!("{:.0}", number.abs());
     let mut out = String::from(if number < -0.5 { "−" } else { "" });
     for (index, digit) in digits.chars().enumerate() {

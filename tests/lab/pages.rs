@@ -171,7 +171,7 @@ fn a_report_of_many_runs_is_short_and_its_contents_open_what_they_name() {
 }
 
 #[test]
-fn the_summary_of_the_suite_is_in_sight() {
+fn the_summary_and_the_contents_of_the_suite_are_in_sight() {
     let Some(mut browser) = Browser::start() else { return };
     let directory = Directory::new();
     let file = directory.path().join("suite.html");
@@ -192,8 +192,8 @@ fn the_summary_of_the_suite_is_in_sight() {
     assert!(page.text("pre.command").ends_with("--only '4 server threads'"), "{}", page.text("pre.command"));
     page.screenshot("report-suite");
     let mut phone = browser.open(&file, 390, 800);
-    let top = phone.evaluate("document.querySelector('#summary').offsetTop").as_f64().expect("a number");
-    assert!(top < 800.0, "the summary begins at {top}");
+    let top = phone.evaluate("document.querySelector('nav').offsetTop").as_f64().expect("a number");
+    assert!(top < 800.0, "the contents begin at {top}");
     phone.screenshot("report-suite-phone");
     assert_eq!((page_errors(&mut phone), look(&mut phone)[3]), (0, 0));
 }

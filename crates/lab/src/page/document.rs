@@ -59,7 +59,10 @@ pub(crate) fn render(report: &Report, compared: Option<&ComparedPage>) -> String
 fn notes(notes: &[String]) -> String {
     let (shown, folded) = notes.split_at(notes.len().min(SHOWN_NOTES_MAX));
     let draw = |notes: &[String]| -> String {
-        notes.iter().map(|note| format!("<p class=\"remark\">{}</p>\n", escape(note))).collect()
+        notes.iter().fold(String::new(), |mut out, note| {
+            let _ = writeln!(out, "<p class=\"remark\">{}</p>", escape(note));
+            out
+        })
     };
     let mut out = draw(shown);
     if !folded.is_empty() {

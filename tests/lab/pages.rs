@@ -171,6 +171,38 @@ fn a_report_of_many_runs_is_short_and_its_contents_open_what_they_name() {
 }
 
 #[test]
+fn the_summary_and_the_contents_of_the_suite_are_in_sight() {
+    let Some(mut browser) = Browser::start() else { return };
+    let directory = Directory::new();
+    let file = directory.path().join("suite.html");
+    let words = "lab run --suite reports --quick -d 300ms --memory 64MiB --no-profile -o";
+    let words = words.split_whitespace().map(str::to_owned).chain([file.display().to_string()]);
+    let names = ["--only".to_owned(), "4 server threads".to_owned()];
+    Ladoga::new(words.chain(names)).run().expect_success();
+    let mut page = browser.open(&file, 1400, 900);
+    let clipped = page.evaluate(
+        "(() => { const box = document.querySelector('table.cards').closest('.scroll'); return box.scrollWidth - box.clientWidth; })()",
+    );
+    assert_eq!(clipped, 0, "every column of the summary is in sight");
+    assert!(
+        page.text("p.remark").contains("figures mean nothing"),
+        "the first note: {}",
+        page.text("p.remark")
+    );
+    assert!(page.text("pre.command").ends_with("--only '4 server threads'"), "{}", page.text("pre.command"));
+    page.screenshot("report-suite");
+    let mut phone = browser.open(&file, 390, 800);
+    let top = phone.evaluate("document.querySelector('nav').offsetTop").as_f64().expect("a number");
+    assert!(top < 800.0, "the contents begin at {top}");
+    phone.screenshot("report-suite-phone");
+    assert_eq!((page_errors(&mut phone), look(&mut phone)[3]), (0, 0));
+}
+
+fn page_errors(page: &mut Page<'_>) -> usize {
+    page.complaints().len()
+}
+
+#[test]
 fn a_report_is_drawn_and_a_selection_opens_its_flame_graph() {
     let Some(mut browser) = Browser::start() else { return };
     let directory = Directory::new();

@@ -146,6 +146,41 @@ fn nodes_in(directory: &Directory) -> Vec<u32> {
 }
 
 #[test]
+fn a_node_that_dies_ends_the_measurement() {
+    let directory = Directory::new();
+    let report = directory.path().join("report.html");
+    let words = format!(
+        "{SMALL} -d 300ms --workloads status --rates 100 --rounds 100 --dir {}",
+        directory.path().display()
+    );
+    let running = lab_run(&words.replacen("-d 1s ", "", 1), &report, &directory).start();
+    wait_until("a report of the first run", || report.exists());
+    let node = nodes_in(&directory)[0];
+    let kill = std::process::Command::new("sh").args(["-c", &format!("kill -s KILL {node}")]).status();
+    assert!(kill.expect("a shell").success(), "the node is killed");
+    let told = ["the node ended with signal: 9", " during status at 100/s", " has what was measured: "];
+    let outcome = running.wait().expect_failure(1, &told);
+    let data = data_of(&report);
+    let runs = data["runs"].as_array().expect("runs");
+    assert!((1..100).contains(&runs.len()), "it went on without a node: {outcome:?}");
+    assert_eq!(runs[runs.len() - 1]["is_interrupted"], true, "the last one is no whole run");
+    nothing_stays_behind(&directory);
+}
+
+#[test]
+fn a_node_that_is_starting_can_be_interrupted() {
+    let directory = Directory::new();
+    let report = directory.path().join("report.html");
+    let words =
+        format!("{SMALL} --workloads status --rates 100 --rounds 1 --dir {}", directory.path().display());
+    let running = lab_run(&words, &report, &directory).start();
+    wait_until("a node of its own", || !nodes_in(&directory).is_empty());
+    running.signal("INT");
+    running.wait().expect_failure(130, &["interrupted: 0 of 1 runs were made"]);
+    nothing_stays_behind(&directory);
+}
+
+#[test]
 fn a_run_that_is_killed_leaves_nothing_behind() {
     let directory = Directory::new();
     let report = directory.path().join("report.html");

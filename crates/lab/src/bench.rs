@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use hdrhistogram::Histogram;
 use serde_json::json;
 
-use crate::campaign::command_line;
+use crate::cli::command_line;
 use crate::cli::{Options, Scheme, Target};
 use crate::clock::unix_ms;
 use crate::engine::{Crew, Watcher};

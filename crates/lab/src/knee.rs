@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::campaign::command_line;
 use crate::cli::Options;
+use crate::cli::command_line;
 use crate::clock::unix_ms;
 use crate::error::Outcome;
 use crate::load::built_in;

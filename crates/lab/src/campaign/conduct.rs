@@ -14,7 +14,7 @@ use super::sampler::Sampler;
 use super::server::{OwnNode, described_dir, wait_until_quiet};
 use super::stage::Stage;
 use super::suite::{remarks, stages};
-use crate::cli::{Target, Token};
+use crate::cli::{Target, Token, command_line};
 use crate::clock::{Clock, unix_ms};
 use crate::compare::{self, Profiles};
 use crate::engine::{Ending, Plan, Watcher};
@@ -54,9 +54,17 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
     let url = options.url.clone().map(|url| Target { token, ..url });
     let mut conductor = Conductor::new(options, url, &stages, &stop);
     let result = conductor.conduct(&stages);
-    conductor.end()?;
-    result?;
+    let ended = conductor.end();
     let report = &conductor.report;
+    if result.is_err() && !report.runs.is_empty() {
+        eprintln!(
+            "{} has what was measured: {} of {} runs",
+            options.output.display(),
+            report.runs.len(),
+            report.planned
+        );
+    }
+    result.and(ended)?;
     let compared = compare::compare_servers(report, Profiles::Compared);
     if let Some(compared) = &compared {
         files::replace(&options.output, page::render(report, Some(compared)))?;
@@ -157,7 +165,11 @@ impl<'a> Conductor<'a> {
                     order.reverse();
                 }
                 for server in order {
-                    self.one(stage, server, round)?;
+                    match self.one(stage, server, round) {
+                        // A node that was starting when it was interrupted.
+                        Err(LabError::GivenUp) if self.stop.load(Ordering::Relaxed) => {}
+                        made => made?,
+                    }
                     if self.stop.load(Ordering::Relaxed) {
                         self.report.is_interrupted = true;
                         return if self.report.runs.is_empty() { Ok(()) } else { self.write() };
@@ -175,14 +187,21 @@ impl<'a> Conductor<'a> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let run = self.measure(stage, server, round)?;
+        let mut run = self.measure(stage, server, round)?;
+        let ended = self.servers[server].node.as_mut().map_or(Ok(None), OwnNode::ended)?;
+        run.is_interrupted |= ended.is_some();
         println!("{}", progress::row(&title, &run));
         for reason in missing(&run, self.report.machine.cores) {
             eprintln!("note: {reason}");
         }
         self.report.runs.push(run);
         self.progress.done(stage.duration_ms);
-        self.write()
+        self.write()?;
+        match (ended, &self.servers[server].node) {
+            // What would be measured from here on is its absence.
+            (Some(status), Some(node)) => Err(node.failed(&format!("ended with {status} during {title}"))),
+            _ => Ok(()),
+        }
     }
 
     fn title(&self, stage: &Stage, server: usize, round: u32) -> String {
@@ -235,7 +254,7 @@ impl<'a> Conductor<'a> {
                 "The node's data was in memory (tmpfs), where a sync costs nothing: --dir names a disk.";
             if !self.report.notes.iter().any(|known| known == note) {
                 eprintln!("note: {note}");
-                self.report.notes.push(note.to_owned());
+                self.report.notes.insert(0, note.to_owned());
             }
         }
         self.servers[0] = Server {
@@ -370,12 +389,6 @@ fn plan(stage: &Stage) -> Plan {
         ending: Ending::Cut,
         is_batch_latency: false,
     }
-}
-
-/// As it was typed, with the program's name instead of its place.
-pub(crate) fn command_line() -> String {
-    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    std::iter::once("ladoga".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// The live view and the heat map, which see the same run.

@@ -22,7 +22,6 @@ mod server;
 mod stage;
 mod suite;
 
-pub(crate) use conduct::command_line;
 pub use options::LabOptions;
 
 use std::process::ExitCode;

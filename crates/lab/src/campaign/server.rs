@@ -91,14 +91,17 @@ impl OwnNode {
             {
                 return Ok(());
             }
-            if stop.load(Ordering::Relaxed) || u128::from(clock.now_ns()) > START_MAX.as_nanos() {
+            if stop.load(Ordering::Relaxed) {
+                return Err(LabError::GivenUp);
+            }
+            if u128::from(clock.now_ns()) > START_MAX.as_nanos() {
                 return Err(self.failed("did not begin to serve"));
             }
             std::thread::park_timeout(LOOK_EVERY);
         }
     }
 
-    fn ended(&mut self) -> Outcome<Option<ExitStatus>> {
+    pub(super) fn ended(&mut self) -> Outcome<Option<ExitStatus>> {
         self.child.try_wait().map_err(LabError::system("wait for the node"))
     }
 
@@ -109,6 +112,9 @@ impl OwnNode {
 
     /// Ends it as a person would; one that does not end in time is killed when it is dropped.
     pub(super) fn end(mut self) -> Outcome<()> {
+        if self.ended()?.is_some() {
+            return Ok(());
+        }
         let pid = Pid::from_child(&self.child);
         kill_process(pid, Signal::TERM).map_err(|error| LabError::system("end the node")(error.into()))?;
         let clock = Clock::start();

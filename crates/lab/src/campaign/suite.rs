@@ -84,13 +84,15 @@ pub(super) fn remarks(options: &RunOptions) -> Vec<String> {
         return Vec::new();
     }
     let publications = publications();
-    let mut remarks = vec![format!("The published figures: {}", publications.source)];
-    remarks.extend(publications.sources.iter().map(|(name, what)| format!("{name}: {what}")));
+    let mut remarks = Vec::new();
+    // First, for it stands above everything.
     if options.quick {
         remarks.push(format!(
             "--quick: the stores are {QUICK} times smaller than the published ones, and figures mean nothing."
         ));
     }
+    remarks.push(format!("The published figures: {}", publications.source));
+    remarks.extend(publications.sources.iter().map(|(name, what)| format!("{name}: {what}")));
     remarks
 }
 

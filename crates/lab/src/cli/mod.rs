@@ -3,7 +3,9 @@
 mod options;
 mod target;
 mod token;
+mod typed;
 
 pub use options::Options;
 pub(crate) use target::{Scheme, Target, resolve};
 pub(crate) use token::Token;
+pub(crate) use typed::command_line;

@@ -34,7 +34,8 @@ be aborted: a script, a server that does not answer, a name that is being resolv
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person gives or not")]
 #[expect(clippy::doc_markdown, reason = "clap prints these lines as they are")]
-#[command(after_help = EXAMPLES, version, disable_version_flag = true)]
+// As getopt has it, for lines that were written for wrk: of an option that is given twice, the last one counts.
+#[command(after_help = EXAMPLES, version, disable_version_flag = true, args_override_self = true)]
 pub struct Options {
     /// Connections to keep open
     #[arg(short = 'c', long, value_name = "N", default_value = "10", value_parser = parse_count)]
@@ -231,6 +232,12 @@ mod tests {
         let url_first = parsed("http://a -LU -d 3").unwrap();
         assert!(url_first.latency && url_first.u_latency && url_first.duration_ms == 3_000);
         assert_eq!(url_first.target.url, "http://a");
+        let twice = parsed("-c4 -d 2s -HA:b -L http://a -d 3s -c8 -HC:d -L").unwrap();
+        assert_eq!(
+            (twice.connections, twice.duration_ms, twice.headers.len()),
+            (8, 3_000, 2),
+            "the last one counts"
+        );
     }
 
     #[test]

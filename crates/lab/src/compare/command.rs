@@ -9,6 +9,11 @@ use crate::files;
 use crate::page::{self, ComparedPage, ComparedProfile, ComparedRow, ComparedRun, percent};
 use crate::record::{OWN, Report, Run};
 
+/// Rounds of a stage that are compared; the work grows with their square.
+const ROUNDS_MAX: usize = 500;
+/// If more than this share of the requests failed, latencies are those of failures too.
+const ERRORS_NOTABLE: f64 = 0.01;
+
 /// Whether profiles are compared as well, which takes a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Profiles {
@@ -53,6 +58,7 @@ fn compare_reports(before: &Report, after: &Report, names: [String; 2]) -> Compa
             .to_owned(),
     ];
     let cores = |report: &Report| report.machine.cores;
+    remarks.extend(failing(&pairs, ["before", "after"]));
     remarks.extend(disturbed("before", before.runs.iter(), cores(before)));
     remarks.extend(disturbed("after", after.runs.iter(), cores(after)));
     for (whose, missing) in [("before", only_before), ("after", only_after)] {
@@ -84,10 +90,12 @@ pub(crate) fn compare_servers(report: &Report, profiles: Profiles) -> Option<Com
         }
     }
     let (runs, figures) = compare_pairs(&pairs, Design::Alternating, profiles);
-    let remarks = disturbed("in all", report.runs.iter(), report.machine.cores).into_iter();
+    let remarks = failing(&pairs, [&other.name, &own.name]).into_iter();
+    let remarks = remarks.chain(disturbed("in all", report.runs.iter(), report.machine.cores));
     (!runs.is_empty()).then(|| ComparedPage {
         sides: [other.name.clone(), own.name.clone()],
-        sources: [described(other), described(own)],
+        // The sides have their names already.
+        sources: [other, own].map(|subject| described(subject)[subject.name.len() + 2..].to_owned()),
         differences: Vec::new(),
         remarks: remarks.chain([method(figures, Design::Alternating)]).collect(),
         runs,
@@ -106,6 +114,28 @@ fn method(figures: usize, design: Design) -> String {
          and if it is at least {:.0} %. Intervals are of 95 % each.",
         CHANGE_MIN * 100.0
     )
+}
+
+/// Who fails fast answers a lot, and quickly: figures of such a side are named.
+fn failing(pairs: &[Pair<'_>], sides: [&str; 2]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for pair in pairs {
+        for (side, runs) in sides.iter().zip([&pair.before, &pair.after]) {
+            let whole = || runs.iter().filter(|run| !run.is_interrupted);
+            let (bad, all): (u64, u64) =
+                (whole().map(|run| run.not_good()).sum(), whole().map(|run| run.attempts()).sum());
+            let share = bad as f64 / all.max(1) as f64;
+            if share > ERRORS_NOTABLE {
+                remarks.push(format!(
+                    "{}: {} of the requests of `{side}` had no good answer. Its latencies and answers per second count \
+                     failures too, so a better one may only mean that it fails fast.",
+                    pair.title,
+                    percent(share)
+                ));
+            }
+        }
+    }
+    remarks
 }
 
 /// A stage on both sides.
@@ -155,7 +185,7 @@ fn missing_in(report: &Report, other: &Report) -> Vec<String> {
 }
 
 fn runs_where(report: &Report, is_wanted: impl Fn(&Run) -> bool) -> Vec<&Run> {
-    report.runs.iter().filter(|run| is_wanted(run)).collect()
+    report.runs.iter().filter(|run| is_wanted(run)).take(ROUNDS_MAX).collect()
 }
 
 fn row(figure: &Figure, verdict: &Verdict) -> ComparedRow {
@@ -178,6 +208,8 @@ fn row(figure: &Figure, verdict: &Verdict) -> ComparedRow {
 
 fn change_in_words(change: Change, kind: Kind) -> String {
     let text = |by: f64| match kind {
+        // No change has no sign.
+        Kind::Amount if (by * 1000.0).round() == 0.0 => "0.0 %".to_owned(),
         Kind::Amount => format!("{:+.1} %", by * 100.0),
         Kind::Share if by > 0.0 => format!("+{}", percent(by)),
         Kind::Share => percent(by),
@@ -194,6 +226,7 @@ fn in_words(told: Told) -> String {
         Told::Better(p) => format!("better ({})", chance(p)),
         Told::Worse(p) => format!("worse ({})", chance(p)),
         Told::Noise(p) => format!("within noise ({})", chance(p)),
+        Told::Unclear(p) => format!("unclear ({}): more rounds would tell", chance(p)),
         Told::Small(_) => format!("within noise: less than {:.0} %", CHANGE_MIN * 100.0),
         Told::Drifted(by) => {
             format!("within noise: the rounds of one side drifted by {:.0} % themselves", by * 100.0)
@@ -326,6 +359,32 @@ mod tests {
     }
 
     #[test]
+    fn a_side_that_fails_is_named_for_its_latencies_are_those_of_failures() {
+        let before = with_rounds(fixture::report(), 8, |_| 1.0);
+        let mut after = with_rounds(fixture::report(), 8, |_| 0.1);
+        after.runs.iter_mut().for_each(|run| run.unanswered = 1_000);
+        let is_named = |page: &ComparedPage| {
+            page.remarks
+                .iter()
+                .any(|remark| remark.contains("`after` had no good answer") && remark.contains("fails fast"))
+        };
+        assert!(is_named(&compared(&before, &after)));
+        assert!(!is_named(&compared(&before, &before)));
+    }
+
+    #[test]
+    fn a_report_of_very_many_rounds_is_compared_in_part() {
+        let report = with_rounds(fixture::report(), 2 * ROUNDS_MAX as u32, |_| 1.0);
+        assert_eq!(runs_where(&report, |_| true).len(), ROUNDS_MAX);
+    }
+
+    #[test]
+    fn no_change_has_no_sign() {
+        let change = Change { by: -0.0001, interval: Some((-0.0003, 0.001)) };
+        assert_eq!(change_in_words(change, Kind::Amount), "0.0 % [0.0 % to +0.1 %]");
+    }
+
+    #[test]
     fn two_servers_of_a_report_are_compared_round_by_round() {
         // Both drift, by as much as they differ.
         let drift = |round: u32| 1.05_f64.powi(round as i32);
@@ -342,6 +401,7 @@ mod tests {
         let p99 = row(&page, "p99");
         assert!(p99.verdict.starts_with("better (p = 0.00") && p99.change.starts_with("-28.6 %"), "{p99:?}");
         assert!(!row(&page, "errors").is_change, "{page:?}");
+        assert!(!page.sources[0].starts_with("peer: "), "its name is said once: {:?}", page.sources);
         assert_eq!(page.runs.len(), 1);
     }
 }

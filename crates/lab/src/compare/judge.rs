@@ -6,6 +6,8 @@ use super::permutation::{Block, blocks_of_alternation, interval, least_p_of, p_v
 pub(super) const LEVEL: f64 = 0.02;
 /// A smaller change is none: two processes of one binary differ by as much.
 pub(super) const CHANGE_MIN: f64 = 0.03;
+/// What is less probable than this may be noise or not. It is no verdict, but calling it noise would be one.
+const UNCLEAR: f64 = 0.2;
 /// Intervals hold the true value so often, each for itself.
 const CONFIDENCE: f64 = 0.95;
 
@@ -65,6 +67,8 @@ pub(super) enum Told {
     Better(f64),
     Worse(f64),
     Noise(f64),
+    /// Not sure enough for a verdict, and too improbable for noise.
+    Unclear(f64),
     /// It differs for sure, and by less than [`CHANGE_MIN`].
     Small(f64),
     /// Rounds of one side drifted by as much themselves.
@@ -180,11 +184,12 @@ impl Rounds {
 
     fn told(&self, blocks: &[Block], p: f64, design: Design) -> Told {
         let shift = shift(blocks);
-        if p >= LEVEL {
-            return Told::Noise(p);
-        }
-        if self.kind == Kind::Amount && self.of_scaled(shift.abs()) < CHANGE_MIN {
-            return Told::Small(p);
+        let is_small = self.kind == Kind::Amount && self.of_scaled(shift.abs()) < CHANGE_MIN;
+        match p {
+            UNCLEAR.. => return Told::Noise(p),
+            LEVEL.. => return if is_small { Told::Noise(p) } else { Told::Unclear(p) },
+            _ if is_small => return Told::Small(p),
+            _ => {}
         }
         // Sides that were measured one after the other differ by what the machine did in between, too.
         let drifts = blocks.iter().flat_map(|block| [drift(&block.before), drift(&block.after)]);

@@ -26,6 +26,19 @@ fn a_change_is_told_and_noise_is_called_noise() {
     assert!(matches!(told(&precise(100.0), &precise(102.0)), Told::Small(_)), "sure, and small");
 }
 
+/// A stall of a second in every other round: no test of ten rounds is sure of it among so many figures.
+#[test]
+fn what_is_neither_sure_nor_probable_chance_is_unclear_and_no_noise() {
+    let (steady, mut stalled) = (around(1.0, 10), around(1.0, 10));
+    stalled.iter_mut().step_by(2).for_each(|latency| *latency *= 1_000.0);
+    let family = vec![rounds(&steady, &stalled); 3];
+    for design in [Design::Alternating, Design::Apart] {
+        let told = tell(&family, design)[0];
+        assert!(matches!(told, Told::Unclear(p) if (LEVEL..UNCLEAR).contains(&p)), "{told:?}");
+        assert!(!told.is_change());
+    }
+}
+
 #[test]
 fn too_few_rounds_are_no_verdict_and_no_noise() {
     let few = told(&around(100.0, 3), &around(900.0, 3));

@@ -4,12 +4,14 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use super::document::machine;
 use super::embedded;
 use super::frame::{command, facts, page};
 use super::plot::{LEFT, Line, Mark, Plot, RIGHT, Scale, WIDTH, upwards};
 use super::quantity::Quantity;
 use super::summary::strip;
 use super::words::{count, date, escape, micros};
+use crate::record::Machine;
 
 const HEIGHT: f64 = 260.0;
 const NAMES: [&str; 4] = ["p50", "p99", "p99.9", "max"];
@@ -41,6 +43,7 @@ pub(crate) fn render_curve(curve: &Curve, data: &Value) -> String {
     let rows = [
         ("measured", date(curve.started_unix_s)),
         ("lab", format!("ladoga {}", ladoga_profiler::program_version())),
+        ("machine", machine(&Machine::read())),
     ];
     let class = if curve.knee.is_some() { "good" } else { "bad" };
     let mut body = format!(
@@ -137,9 +140,13 @@ mod tests {
             points,
         };
         let page = render_curve(&curve, &json!({ "knee": 1000 }));
-        for part in
-            ["p99&lt;500us: found &lt;900 µs", "<td>2,000/s</td>", "Latency over rate", "\"knee\":1000"]
-        {
+        for part in [
+            "p99&lt;500us: found &lt;900 µs",
+            "<td>2,000/s</td>",
+            "Latency over rate",
+            "\"knee\":1000",
+            "<dt>machine</dt>",
+        ] {
             assert!(page.contains(part), "{part} in {page}");
         }
     }

@@ -12,6 +12,7 @@ use crate::record::{Machine, Report};
 const SCRIPT: &str = include_str!("assets/page.js");
 /// The rows of the summary lead to the stages as well: more of them need no second list.
 const LISTED_STAGES_MAX: usize = 12;
+const SHOWN_NOTES_MAX: usize = 1;
 
 /// The whole file, with the comparison of its servers, if there are two.
 pub(crate) fn render(report: &Report, compared: Option<&ComparedPage>) -> String {
@@ -19,9 +20,7 @@ pub(crate) fn render(report: &Report, compared: Option<&ComparedPage>) -> String
     let published = summary::published(report);
     let mut body = head(report);
     body.push_str(&summary::strip(&summary::findings(report, &groups)));
-    for note in &report.notes {
-        let _ = writeln!(body, "<p class=\"remark\">{}</p>", escape(note));
-    }
+    body.push_str(&notes(&report.notes));
     let mut links = vec![("#summary".to_owned(), "Summary".to_owned())];
     if compared.is_some() {
         links.push(("#compared".to_owned(), "The servers compared".to_owned()));
@@ -54,6 +53,27 @@ pub(crate) fn render(report: &Report, compared: Option<&ComparedPage>) -> String
     body.push_str(&about(report));
     let scripts = if compared.is_some() { [SCRIPT, compared::SCRIPT].concat() } else { SCRIPT.to_owned() };
     page(&report.title, &body, &embedded::script_json(report), &scripts)
+}
+
+/// The first of them; the others are folded, for the summary has to be in sight.
+fn notes(notes: &[String]) -> String {
+    let (shown, folded) = notes.split_at(notes.len().min(SHOWN_NOTES_MAX));
+    let draw = |notes: &[String]| -> String {
+        notes.iter().fold(String::new(), |mut out, note| {
+            let _ = writeln!(out, "<p class=\"remark\">{}</p>", escape(note));
+            out
+        })
+    };
+    let mut out = draw(shown);
+    if !folded.is_empty() {
+        let count = folded.len();
+        let _ = write!(
+            out,
+            "<details class=\"notes\"><summary>More notes: {count}</summary>\n{}</details>\n",
+            draw(folded)
+        );
+    }
+    out
 }
 
 /// Its origin: time, server, command.
@@ -108,7 +128,7 @@ fn about(report: &Report) -> String {
     out
 }
 
-fn machine(machine: &Machine) -> String {
+pub(super) fn machine(machine: &Machine) -> String {
     let memory = machine.memory_bytes.map(|memory| format!(", {}", bytes(memory as f64)));
     format!(
         "{} × {}{}, {}, {}",

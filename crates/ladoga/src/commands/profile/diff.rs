@@ -27,7 +27,7 @@ pub(super) fn diff(arguments: &DiffArguments) -> Result<(), Failure> {
     if before.kind != after.kind {
         let [one, other] = paths.map(|path| path.display());
         let reason = format!(
-            "{one} is a {} profile and {other} a {} profile: give two of a kind",
+            "{one} has a profile of kind {} and {other} one of kind {}: give two of a kind",
             before.kind, after.kind
         );
         return Err(Failure::Usage(reason));

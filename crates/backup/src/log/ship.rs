@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use ladoga_env::OpenMode;
@@ -45,6 +46,8 @@ pub struct Shipped {
     pub gaps: Vec<String>,
 }
 
+/// After so many bytes it is written down what is there: who is interrupted does not fetch it again.
+const PUBLISH_EVERY_BYTES: u64 = 64 << 20;
 /// The last bytes of a segment that are compared.
 const TAIL_BYTES: u64 = 64;
 
@@ -65,6 +68,7 @@ impl Repository {
             next_generation: newest.map_or(0, |name| name.generation.saturating_add(1)),
             chain: known,
             shipped: Shipped::default(),
+            published_bytes: 0,
         };
         shipping.check_same(source)?;
         loop {
@@ -91,6 +95,7 @@ struct Shipping<'r> {
     next_generation: u32,
     chain: Option<Chain>,
     shipped: Shipped,
+    published_bytes: u64,
 }
 
 impl Shipping<'_> {
@@ -109,21 +114,29 @@ impl Shipping<'_> {
             Some(kept) => {
                 let (offset, bytes) = (last.bytes.saturating_sub(TAIL_BYTES), last.bytes.min(TAIL_BYTES));
                 let there = source.read(LogFile::Segment(kept.number), offset, bytes as usize)?;
-                there == self.tail(&last, offset, bytes as usize)?
+                Some(there) == self.tail(&last, offset, bytes as usize)?
             }
         };
         if !is_same {
-            self.begin_another("its store was brought back to an earlier state");
+            self.begin_another(
+                "the segment before is not the same there; the node was brought back to an earlier state, or the repository is damaged",
+            );
         }
         Ok(())
     }
 
-    fn tail(&self, segment: &StoredSegment, offset: u64, bytes: usize) -> Result<Vec<u8>, Error> {
+    /// Bytes of a stored segment; `None` if it is gone, or shorter than it was.
+    fn tail(&self, segment: &StoredSegment, offset: u64, bytes: usize) -> Result<Option<Vec<u8>>, Error> {
         let path = segment_path(self.repository, segment.hash);
-        let file = self.repository.disk().open(&path, OpenMode::Read).map_err(Error::io("open", &path))?;
+        let file = match self.repository.disk().open(&path, OpenMode::Read) {
+            Err(error) if is_missing(&error) => return Ok(None),
+            file => file.map_err(Error::io("open", &path))?,
+        };
         let mut tail = vec![0; bytes];
-        file.read_exact_at(&mut tail, offset).map_err(Error::io("read", &path))?;
-        Ok(tail)
+        match file.read_exact_at(&mut tail, offset) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
+            read => read.map_err(Error::io("read", &path)).map(|()| Some(tail)),
+        }
     }
 
     fn begin_another(&mut self, why: &str) {
@@ -162,6 +175,10 @@ impl Shipping<'_> {
                     self.chain_from(kept.end_sequence);
                 }
                 Err(error) => return Err(error),
+            }
+            if self.shipped.bytes - self.published_bytes >= PUBLISH_EVERY_BYTES {
+                self.published_bytes = self.shipped.bytes;
+                self.publish()?;
             }
         }
         let end = self.chain.as_ref().map(Chain::end_sequence);

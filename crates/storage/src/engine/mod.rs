@@ -19,6 +19,8 @@ mod flush;
 #[cfg(test)]
 mod forged_tests;
 mod found;
+#[cfg(test)]
+mod kept_tests;
 mod newer;
 mod open;
 mod parts;

@@ -3,13 +3,14 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use ladoga_backup::{Backup, Repository, Taken, Writing};
+use ladoga_backup::{Backup, LogPosition, Repository, Taken, Writing};
 use ladoga_env::Env;
 
 use super::super::{Failure, complain, node_url, repository};
 use super::Shown;
 use super::cut::Cut;
-use super::paced::Paced;
+use super::log::{NodeLog, tell_gaps};
+use super::paced::{Pace, Paced};
 use crate::backup_arguments::{BackupRate, CreateBackupArguments};
 use crate::client::{KeptConnection, Url};
 use crate::settings::{format_size, raise_descriptor_limit};
@@ -42,14 +43,22 @@ fn fetch(
     let (mut nodes, mut taken) = (Vec::new(), Taken::default());
     let wishes: Vec<Sender<()>> =
         checkpoints.iter().map(|(_, url, checkpoint)| keep(url, checkpoint.wish())).collect();
-    for ((name, _, mut checkpoint), wished) in checkpoints.into_iter().zip(wishes) {
+    for ((name, url, mut checkpoint), wished) in checkpoints.into_iter().zip(wishes) {
         let listing = checkpoint.listing()?;
         let of = (name.as_str(), checkpoint.taken_ms);
         let mut shown = Shown::new("fetched");
-        let mut source = Paced::new(&mut checkpoint, &*env.clock, rate);
-        let (node, cost) =
+        let pace = Pace::new(&*env.clock, rate);
+        let mut source = Paced::new(&mut checkpoint, pace);
+        let (mut node, cost) =
             repository.take(writing, of, &listing, &mut source, &mut |progress| shown.show(progress))?;
         drop(shown);
+        if let Some((store, sequence)) = checkpoint.log.filter(|_| cluster.is_empty()) {
+            let shipped = repository.ship(writing, &name, &mut NodeLog::new(&url, pace))?;
+            tell_gaps(&shipped);
+            let chain =
+                shipped.chain.filter(|chain| chain.name.store == store && chain.has_all_from(sequence));
+            node.log = chain.map(|chain| LogPosition { chain: chain.name, sequence });
+        }
         nodes.push(node);
         taken = taken.and(cost);
         drop(wished);

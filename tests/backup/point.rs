@@ -169,11 +169,11 @@ fn a_node_that_keeps_no_log_has_none_and_one_that_kept_it_forgets_it() {
     let bytes: u64 = files.iter().map(|(_, bytes)| bytes).sum();
     assert!(bytes < 1_500_000, "segments have no more than their groups: {files:?}");
     drop(kept);
-    let unkept = Launch::new().data(node.data()).start();
+    let mut unkept = Launch::new().data(node.data()).start();
     assert_eq!(files_below(&unkept.data().join("wal-kept")).len(), 0);
-    // What was written now is in no log.
+    // What is written now is in no log that is kept.
     unkept.connect().put("key", b"between");
-    drop(unkept);
+    unkept.stop();
     let kept = Launch::new().data(node.data()).flag("--keep-log", "1h").start();
     kept.connect().put("key", b"after");
     let gap = log(&repository, &kept).expect_success();
@@ -253,7 +253,7 @@ fn a_cluster_is_refused() {
     log(&repository, node).expect_failure(1, &["cluster"]);
     restore(&repository, &directory.path().join("data"), &["--at", "2026-11-25T17:00:00Z"])
         .expect_failure(1, &["a cluster cannot be restored to a point in time"]);
-    Ladoga::new(["serve", "--cluster", "http://127.0.0.1:1,http://127.0.0.1:2", "--keep-log", "1h"])
+    Ladoga::new(["serve", "--cluster", "http://127.0.0.1:8080,http://127.0.0.1:2", "--keep-log", "1h"])
         .run()
         .expect_failure(2, &["--keep-log", "cluster"]);
 }

@@ -167,6 +167,8 @@ impl Checkpoints {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed("open")(error)),
         }
+        // Who asks for the log may be earlier than the first checkpoint.
+        self.disk.create_dir_all(&self.dir).map_err(failed("create directory"))?;
         let store = u128::from(self.rng.next_u64()) << 64 | u128::from(self.rng.next_u64());
         Replacement::of(&*self.disk, &path, &store.to_le_bytes())?;
         Ok(store)

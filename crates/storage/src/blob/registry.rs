@@ -71,6 +71,11 @@ impl BlobRegistry {
         _ = self.kept_log.set(Arc::clone(log));
     }
 
+    /// Removes all of it, so that a full disk has room; false if there is none.
+    pub(super) fn remove_kept_log(&self) -> bool {
+        self.kept_log.get().is_some_and(|kept| kept.remove_all())
+    }
+
     /// The health of the store.
     pub(crate) fn health(&self) -> &Arc<Health> {
         &self.health

@@ -299,6 +299,9 @@ impl Inner {
             && !matches!(error, Error::Closed)
         {
             self.shared.counters.background_failures.add(1);
+            if error.is_disk_full() {
+                self.remove_kept_log();
+            }
             self.background.tell("a compaction", error);
         }
         if matches!(result, Ok(true)) {

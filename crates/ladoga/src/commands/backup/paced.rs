@@ -21,10 +21,7 @@ impl<'c> Pace<'c> {
     }
 
     /// Reads a piece when it is time for it.
-    pub(super) fn read(
-        &mut self,
-        read: impl FnOnce() -> Result<Vec<u8>, Error>,
-    ) -> Result<Vec<u8>, Error> {
+    pub(super) fn read(&mut self, read: impl FnOnce() -> Result<Vec<u8>, Error>) -> Result<Vec<u8>, Error> {
         let now_ns = self.clock.monotonic_ns();
         if let Some(early_ns) = self.due_ns.checked_sub(now_ns) {
             thread::sleep(Duration::from_nanos(early_ns));

@@ -1,7 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Error;
-use crate::log::{Chain, ChainName, LogPosition, files_of};
+use crate::log::{Chain, files_of};
+use crate::log_position::{ChainName, LogPosition};
 use crate::repository::{Repository, StoredName, Writing};
 
 /// What a prune removed.
@@ -90,7 +91,7 @@ fn prune_log(
     }
     disk.sync_dir(&dir).map_err(Error::io("sync directory", &dir))?;
     let mut removed = 0;
-    for name in names.iter().filter(|name| !name.ends_with(".json") && !needed.contains(*name)) {
+    for name in names.iter().filter(|name| name.strip_suffix(".json").is_none() && !needed.contains(*name)) {
         let path = dir.join(name);
         disk.remove(&path).map_err(Error::io("remove", &path))?;
         removed += 1;

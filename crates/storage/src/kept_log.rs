@@ -4,6 +4,7 @@
 //! afterwards: so at each moment, a crash leaves it under one of them. A large value that it names gets a name there, too, one for
 //! each segment. Nothing that is written for a client waits for any of it, and what cannot be kept is a gap that backups find.
 
+use std::collections::btree_map::OccupiedEntry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -146,7 +147,7 @@ impl KeptLog {
             let mut segments = self.segments.lock();
             let is_too_much = segments.len() > KEPT_SEGMENTS_MAX;
             let oldest = segments.first_entry().filter(|oldest| is_too_much || is_old(oldest.get()));
-            let Some(oldest) = oldest.map(|oldest| oldest.remove()) else { return };
+            let Some(oldest) = oldest.map(OccupiedEntry::remove) else { return };
             self.remove(oldest);
         }
     }
@@ -173,9 +174,9 @@ impl KeptLog {
 
     /// The segment first: what a crash leaves of its large values is removed when the store is opened again.
     fn remove(&self, segment: KeptSegment) {
-        let prefix = format!("{:06}-", segment.number);
         let larges = self.disk.list(&self.kept).unwrap_or_default().into_iter();
-        let larges = larges.filter(|name| name.starts_with(&prefix) && name.ends_with(".blob"));
+        let larges =
+            larges.filter(|name| parse_large(name).is_some_and(|(number, _)| number == segment.number));
         for name in std::iter::once(segment.file_name()).chain(larges) {
             let path = self.kept.join(name);
             if let Err(error) = self.disk.remove(&path) {

@@ -1,7 +1,5 @@
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use ladoga_env::Replacement;
 use ladoga_storage::LargeValue;
@@ -9,26 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::listing::{FILE_BYTES_MAX, hex_128};
+use crate::log_position::ChainName;
 use crate::repository::{MANIFEST_BYTES_MAX, Repository, Writing, is_missing, sealed, unsealed};
-
-/// What a chain is called: which store's, and the how manieth of it. Another one begins when segments are missing, or when the
-/// store was brought back to an earlier state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ChainName {
-    /// What the store is called.
-    pub store: u128,
-    /// Which of its chains, from 0 on.
-    pub generation: u32,
-}
-
-/// A place in a log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LogPosition {
-    /// In which chain.
-    pub chain: ChainName,
-    /// The first group that is behind it.
-    pub sequence: u64,
-}
 
 /// Segments of a log that follow each other without a gap.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,28 +56,8 @@ pub struct StoredLarge {
     pub hash: u128,
 }
 
-const GENERATION_DIGITS: usize = 8;
-
-impl fmt::Display for ChainName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}-{:08}", self.store, self.generation)
-    }
-}
-
-impl FromStr for ChainName {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<ChainName, ()> {
-        let (store, generation) = text.split_once('-').ok_or(())?;
-        let is_number =
-            generation.len() == GENERATION_DIGITS && generation.bytes().all(|byte| byte.is_ascii_digit());
-        let generation = generation.parse().ok().filter(|_| is_number).ok_or(())?;
-        Ok(ChainName { store: hex_128(store).ok_or(())?, generation })
-    }
-}
-
 #[derive(Serialize, Deserialize)]
-struct Json {
+struct JsonChain {
     format: u64,
     chain: String,
     url: String,
@@ -155,7 +115,7 @@ impl Chain {
             oldest: segment.oldest,
             larges: segment.larges.iter().map(large).collect(),
         };
-        let json = Json {
+        let json = JsonChain {
             format: FORMAT,
             chain: self.name.to_string(),
             url: self.url.clone(),
@@ -168,7 +128,7 @@ impl Chain {
 
     pub(crate) fn decode(path: &Path, bytes: &[u8]) -> Result<Chain, Error> {
         let damaged = |what: String| Error::Damaged { path: path.to_owned(), what };
-        let json: Json =
+        let json: JsonChain =
             serde_json::from_slice(unsealed(path, bytes)?).map_err(|error| damaged(error.to_string()))?;
         let name = json.chain.parse().map_err(|()| damaged("it has no name".to_owned()))?;
         if json.url.chars().any(char::is_control) {

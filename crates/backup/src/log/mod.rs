@@ -11,7 +11,7 @@ mod replay;
 mod ship;
 mod span;
 
-pub use chain::{Chain, ChainName, LogPosition, StoredLarge, StoredSegment};
+pub use chain::{Chain, StoredLarge, StoredSegment};
 pub(crate) use chain::{files_of, large_path, segment_path};
 pub(crate) use large::check_large;
 pub use replay::restore_at;

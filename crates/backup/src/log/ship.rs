@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use ladoga_env::OpenMode;
 use ladoga_storage::{KeptSegment, LargeValue, LogFile, LogValue, SegmentReader};
 
-use super::chain::{Chain, ChainName, StoredLarge, StoredSegment, large_path, segment_path};
+use super::chain::{Chain, StoredLarge, StoredSegment, large_path, segment_path};
 use super::check_large;
 use crate::PIECE_BYTES_MAX;
 use crate::error::Error;
+use crate::log_position::ChainName;
 use crate::repository::{Incoming, Repository, Writing, is_missing};
 
 /// What a node keeps of its log.

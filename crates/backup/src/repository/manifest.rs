@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::{FORMAT, StoredName};
 use crate::error::Error;
 use crate::listing::{FILE_BYTES_MAX, hex_128};
-use crate::log::LogPosition;
+use crate::log_position::LogPosition;
 
 /// A backup.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -68,7 +68,7 @@ impl Writer {
             match kind {
                 0..6 => self.write(key, None, 0),
                 6..10 => self.write(key, Some(&value), soon),
-                10 => self.write(key, Some(&[value.len() as u8; 300_000]), 0),
+                10 => self.write(key, Some(&vec![value.len() as u8; 300_000]), 0),
                 _ => self.write(key, Some(&value), 0),
             }
             self.pass_ms(env.rng.below(3));
@@ -264,7 +264,7 @@ fn a_power_cut_while_log_is_fetched_leaves_what_was_there() {
     let before_ms = writer.past_ms();
     writer.pass_ms(1);
     writer.write_some(&env, 60);
-    writer.write(3, Some(&[9; 300_000]), 0);
+    writer.write(3, Some(&vec![9; 300_000]), 0);
     at_every_step(
         |machine| copy(&first, machine),
         |env| writer.ship(env).map(drop),
@@ -351,7 +351,7 @@ fn a_flipped_bit_in_the_log_is_named_and_not_restored() {
     let env = first.env();
     writer.write_some(&env, 30);
     writer.back_up(&env).expect("a backup");
-    writer.write(1, Some(&[7; 300_000]), 0);
+    writer.write(1, Some(&vec![7; 300_000]), 0);
     writer.write_some(&env, 40);
     writer.ship(&env).expect("a log");
     let log: Vec<_> =

@@ -46,19 +46,17 @@ fn fetch(
     for ((name, url, mut checkpoint), wished) in checkpoints.into_iter().zip(wishes) {
         let listing = checkpoint.listing()?;
         let of = (name.as_str(), checkpoint.taken_ms);
-        let mut shown = Shown::new("fetched");
         let pace = Pace::new(&*env.clock, rate);
+        let log = checkpoint.log.filter(|_| cluster.is_empty());
+        let fetch_log = || position(repository, writing, log, (name.as_str(), NodeLog::new(&url, pace)));
+        // The files may take longer than the node keeps its log.
+        let early = fetch_log()?;
+        let mut shown = Shown::new("fetched");
         let mut source = Paced::new(&mut checkpoint, pace);
         let (mut node, cost) =
             repository.take(writing, of, &listing, &mut source, &mut |progress| shown.show(progress))?;
         drop(shown);
-        if let Some((store, sequence)) = checkpoint.log.filter(|_| cluster.is_empty()) {
-            let shipped = repository.ship(writing, &name, &mut NodeLog::new(&url, pace))?;
-            tell_gaps(&shipped);
-            let chain =
-                shipped.chain.filter(|chain| chain.name.store == store && chain.has_all_from(sequence));
-            node.log = chain.map(|chain| LogPosition { chain: chain.name, sequence });
-        }
+        node.log = fetch_log()?.or(early);
         nodes.push(node);
         taken = taken.and(cost);
         drop(wished);
@@ -67,6 +65,20 @@ fn fetch(
     let backup = Backup { id, begun_ms, ended_ms, cluster, ack: ack as u32, missing, nodes };
     repository.publish(writing, &backup)?;
     Ok((backup, taken))
+}
+
+/// Fetches the log that a node keeps. Answers where in it a checkpoint ends: which store's, and the first group behind it.
+fn position(
+    repository: &Repository,
+    writing: &Writing,
+    log: Option<(u128, u64)>,
+    (name, mut source): (&str, NodeLog<'_>),
+) -> Result<Option<LogPosition>, Failure> {
+    let Some((store, sequence)) = log else { return Ok(None) };
+    let shipped = repository.ship(writing, name, &mut source)?;
+    tell_gaps(&shipped);
+    let chain = shipped.chain.filter(|chain| chain.name.store == store && chain.has_all_from(sequence));
+    Ok(chain.map(|chain| LogPosition { chain: chain.name, sequence }))
 }
 
 /// Has this process do nothing as long as another one on its machine, such as a node, wants to do something.

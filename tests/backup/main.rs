@@ -2,6 +2,7 @@
 //!
 //! - `steps`: the commands
 //! - `one_node`: a node on its own: what comes back, what is copied twice, what is refused
+//! - `point`: points in time, by the log that a node keeps
 //! - `damaged`: flipped bits are named, and go nowhere
 //! - `killed`: commands and nodes that are killed in the middle
 //! - `requests`: the path `/v0/backup`, and who may use it
@@ -20,6 +21,7 @@ mod clusters;
 mod damaged;
 mod killed;
 mod one_node;
+mod point;
 mod requests;
 #[cfg(feature = "s3")]
 mod s3;

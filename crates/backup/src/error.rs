@@ -73,6 +73,19 @@ pub enum Error {
         /// One of the things in it.
         found: String,
     },
+    /// Nothing in the repository leads to that point in time.
+    #[error("{at} cannot be restored: {reachable}")]
+    OutOfReach {
+        /// The point in time.
+        at: String,
+        /// Those that can be.
+        reachable: String,
+    },
+    /// Clusters have no common log.
+    #[error(
+        "a cluster cannot be restored to a point in time; without --at, it is restored as it was when a backup was taken"
+    )]
+    NoPointInCluster,
     /// Where a checkpoint is, it does not give its bytes, or others than it said.
     #[error("{0}")]
     Source(String),

@@ -6,6 +6,8 @@
 //! - `view`: a backup as a data directory that can only be read, so that the engine's own code checks and reads it
 //! - `verify`, `prune`: whether everything is as it was written; what is not needed any more
 //! - `restore`: a data directory from a backup: the same files, or the newest cells of all nodes
+//! - `log`: what was written since a backup, for a restore to a point in time; `log_position`: where a backup ends in it; `moment`: how
+//!   a point in time is written
 //! - `slots`: directories for checkpoints, which are emptied and never removed
 //!
 //! Everything is a function of a [`Disk`](ladoga_env::Disk) and of a [`Source`], so that tests can crash it at every step.
@@ -13,6 +15,8 @@
 
 mod error;
 mod listing;
+mod log;
+mod log_position;
 mod merged;
 mod moment;
 mod prune;
@@ -27,7 +31,10 @@ mod view;
 
 pub use error::Error;
 pub use listing::{Listed, Listing, Tag};
+pub use log::{Chain, LogListing, LogSource, Shipped, Span, StoredLarge, StoredSegment, restore_at};
+pub use log_position::{ChainName, LogPosition};
 pub use merged::{MergedCells, NodeCells};
+pub use moment::{ms_of_text, text_of_ms};
 pub use prune::{Pruned, prune};
 pub use repository::{Backup, Missing, NodeBackup, Repository, StoredFile, StoredName, Writing};
 pub use restore::{Restored, restore_cells, restore_files};

@@ -1,6 +1,8 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Error;
+use crate::log::{Chain, files_of};
+use crate::log_position::{ChainName, LogPosition};
 use crate::repository::{Repository, StoredName, Writing};
 
 /// What a prune removed.
@@ -19,17 +21,24 @@ pub struct Pruned {
 ///
 /// # Panics
 /// If none is to be kept.
-pub fn prune(repository: &Repository, _: &Writing, keep: usize) -> Result<Pruned, Error> {
+pub fn prune(repository: &Repository, writing: &Writing, keep: usize) -> Result<Pruned, Error> {
     assert!(keep > 0, "callers keep one at least");
     let disk = &**repository.disk();
     let ids = repository.ids()?;
     let (old, kept) = ids.split_at(ids.len().saturating_sub(keep));
     // Read before anything is removed: what a backup that cannot be read needs, nobody knows.
-    let mut needed = BTreeSet::new();
+    let (mut needed, mut positions) = (BTreeSet::new(), BTreeMap::new());
     for id in kept {
         let backup = repository.backup(id)?;
+        for LogPosition { chain, sequence } in backup.nodes.iter().filter_map(|node| node.log) {
+            let first = positions.entry(chain).or_insert(sequence);
+            *first = sequence.min(*first);
+        }
         needed.extend(backup.nodes.iter().flat_map(|node| &node.files).map(|file| file.stored));
     }
+    let chains: Result<Vec<_>, _> =
+        repository.chains()?.into_iter().map(|name| repository.chain(name)).collect();
+    let chains: Vec<Chain> = chains?.into_iter().flatten().collect();
     let dir = repository.backups_dir();
     for id in old {
         let path = repository.manifest_path(id);
@@ -42,8 +51,53 @@ pub fn prune(repository: &Repository, _: &Writing, keep: usize) -> Result<Pruned
     }
     // Durably gone before the first of their files is.
     disk.sync_dir(&dir).map_err(Error::io("sync directory", &dir))?;
-    let files = sweep(repository, &needed)?;
+    let files = sweep(repository, &needed)? + prune_log(repository, writing, chains, &positions)?;
     Ok(Pruned { backups_left: kept.len(), backups: old.len(), files })
+}
+
+/// Removes segments that no backup needs any more. What is known of a chain is written first, or removed, and its files after that.
+fn prune_log(
+    repository: &Repository,
+    writing: &Writing,
+    chains: Vec<Chain>,
+    positions: &BTreeMap<ChainName, u64>,
+) -> Result<u64, Error> {
+    let newest: BTreeMap<u128, u32> =
+        chains.iter().map(|chain| (chain.name.store, chain.name.generation)).collect();
+    let mut left = Vec::new();
+    for mut chain in chains {
+        let needed_from = match positions.get(&chain.name) {
+            Some(&sequence) => sequence,
+            // It is gone on with, and a backup will follow.
+            None if newest.get(&chain.name.store) == Some(&chain.name.generation) => chain.end_sequence(),
+            None => {
+                repository.remove_chain(chain.name)?;
+                continue;
+            }
+        };
+        let end = chain.end_sequence();
+        let count = chain.segments.len();
+        chain.segments.retain(|segment| segment.end_sequence > needed_from);
+        if chain.segments.len() < count {
+            chain.first_sequence = chain.segments.first().map_or(end, |first| first.first_sequence);
+            repository.publish_chain(writing, &chain)?;
+        }
+        left.push(chain);
+    }
+    let (disk, dir, needed) = (&**repository.disk(), repository.log_dir(), files_of(&left));
+    let names = repository.log_files()?;
+    if names.is_empty() {
+        return Ok(0);
+    }
+    disk.sync_dir(&dir).map_err(Error::io("sync directory", &dir))?;
+    let mut removed = 0;
+    for name in names.iter().filter(|name| name.strip_suffix(".json").is_none() && !needed.contains(*name)) {
+        let path = dir.join(name);
+        disk.remove(&path).map_err(Error::io("remove", &path))?;
+        removed += 1;
+    }
+    disk.sync_dir(&dir).map_err(Error::io("sync directory", &dir))?;
+    Ok(removed)
 }
 
 fn sweep(repository: &Repository, needed: &BTreeSet<StoredName>) -> Result<u64, Error> {

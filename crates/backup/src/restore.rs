@@ -22,11 +22,11 @@ pub struct Restored {
 }
 
 /// The memory that is used for writing cells.
-const MEMORY_BYTES: u64 = 128 << 20;
+pub(crate) const MEMORY_BYTES: u64 = 128 << 20;
 /// Cells are written in groups of so many bytes.
-const GROUP_BYTES: usize = 1 << 20;
+pub(crate) const GROUP_BYTES: usize = 1 << 20;
 /// Where a store is made before it is copied to where it belongs. A node that finds it removes it.
-const SCRATCH: &str = "checkpoints/restoring";
+pub(crate) const SCRATCH: &str = "checkpoints/restoring";
 
 /// Restores the files of one node into `target`, each verified on the way. `target` opens as a store once this has returned; what a
 /// crash leaves of it opens as none.
@@ -37,8 +37,19 @@ pub fn restore_files(
     target: &Path,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Restored, Error> {
+    expect_empty(&*env.disk, target)?;
+    copy_files(env, repository, node, target, progress)
+}
+
+/// The same into a directory that is known to have no files.
+pub(crate) fn copy_files(
+    env: &Env,
+    repository: &Repository,
+    node: &NodeBackup,
+    target: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Restored, Error> {
     let disk = &*env.disk;
-    expect_empty(disk, target)?;
     for folder in ["tables", "blobs"] {
         let dir = target.join(folder);
         disk.create_dir_all(&dir).map_err(Error::io("create directory", &dir))?;
@@ -147,7 +158,7 @@ const _: () = assert!(BLOB_BYTES_MIN <= GROUP_BYTES as u64);
 
 /// Nothing may be lost by a restore, and nothing mixed. What an attempt left that was cut off is no matter, as long as it is in the
 /// place for that.
-fn expect_empty(disk: &dyn Disk, target: &Path) -> Result<(), Error> {
+pub(crate) fn expect_empty(disk: &dyn Disk, target: &Path) -> Result<(), Error> {
     let names = match disk.list(target) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         names => names.map_err(Error::io("list", target))?,

@@ -67,7 +67,7 @@ impl Repository {
         let (url, tables) = (url.to_owned(), listing.tables.clone());
         let mut taken = taking.taken;
         taken.kept_files = listing.files.len() as u64 - taken.new_files;
-        Ok((NodeBackup { url, taken_ms, tables, files }, taken))
+        Ok((NodeBackup { url, taken_ms, tables, files, log: None }, taken))
     }
 }
 
@@ -130,8 +130,10 @@ impl<'r> Taking<'r> {
         }
         self.check(table, blobs, &incoming)?;
         for (file, fetched) in incoming {
-            let name = fetched.publish(self.repository)?;
-            self.stored.insert(self.listed[&file].tag, name);
+            let tag = self.listed[&file].tag;
+            let name = StoredName { tag, hash: fetched.hash() };
+            fetched.publish(&self.repository.file(name))?;
+            self.stored.insert(tag, name);
         }
         Ok(())
     }
@@ -143,7 +145,8 @@ impl<'r> Taking<'r> {
         progress: &mut dyn FnMut(u64),
     ) -> Result<Incoming, Error> {
         let &Listed { bytes, tag, .. } = self.listed[&file];
-        let mut incoming = Incoming::begin(self.repository, tag)?;
+        let mut incoming =
+            Incoming::begin(self.repository, self.repository.files_dir().join(format!("{tag}.new")))?;
         let mut offset = 0;
         while offset < bytes {
             let wanted = (bytes - offset).min(PIECE_BYTES_MAX as u64) as usize;

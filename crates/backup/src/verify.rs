@@ -1,10 +1,12 @@
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ladoga_storage::{OfflineStore, StoreFile};
+use ladoga_storage::{LargeValue, OfflineStore, SegmentReader, StoreFile};
 
 use crate::Progress;
 use crate::error::Error;
+use crate::log::{check_large, large_path, segment_path};
 use crate::repository::{NodeBackup, Repository, StoredFile, StoredName, hash_file};
 use crate::view::View;
 
@@ -59,7 +61,101 @@ pub fn verify(repository: &Repository, progress: &mut dyn FnMut(Progress)) -> Re
         let problems = locate(repository, &ids, name);
         verified.problems.extend(problems);
     }
+    verify_log(repository, &ids, &mut verified, progress)?;
     Ok(verified)
+}
+
+/// The same for logs: every chain, every segment and every large value, and whether backups have the log that they name.
+fn verify_log(
+    repository: &Repository,
+    ids: &[String],
+    verified: &mut Verified,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), Error> {
+    let mut chains = BTreeMap::new();
+    let mut files: BTreeMap<PathBuf, (u128, u64, LogPart)> = BTreeMap::new();
+    for name in repository.chains()? {
+        match repository.chain(name) {
+            Ok(None) => {}
+            Ok(Some(chain)) => {
+                for segment in &chain.segments {
+                    let path = segment_path(repository, segment.hash);
+                    let sequences = (segment.first_sequence, segment.end_sequence);
+                    files.insert(path, (segment.hash, segment.bytes, LogPart::Segment(sequences)));
+                    for large in &segment.larges {
+                        let part = LogPart::Large(large.value);
+                        files.insert(large_path(repository, large.hash), (large.hash, large.bytes, part));
+                    }
+                }
+                chains.insert(name, Some(chain));
+            }
+            Err(error) => {
+                chains.insert(name, None);
+                verified.problems.push(error);
+            }
+        }
+    }
+    for id in ids {
+        let Ok(backup) = repository.backup(id) else { continue };
+        for position in backup.nodes.iter().filter_map(|node| node.log) {
+            let is_there = match chains.get(&position.chain) {
+                // It is told already.
+                Some(None) => true,
+                Some(Some(chain)) => chain.has_all_from(position.sequence),
+                None => false,
+            };
+            if !is_there {
+                let what = format!("the log behind it, {}, is not there", position.chain);
+                verified.problems.push(Error::Damaged { path: repository.manifest_path(id), what });
+            }
+        }
+    }
+    let total_bytes = files.values().map(|(_, bytes, _)| *bytes).fold(0, u64::saturating_add);
+    let mut done_bytes = 0;
+    for (path, (hash, bytes, part)) in files {
+        let read = hash_file(&**repository.disk(), &path, |piece, _| {
+            done_bytes += piece.len() as u64;
+            progress(Progress { done_bytes, total_bytes });
+            Ok(())
+        });
+        match read {
+            Ok(found) if found == (hash, bytes) => {}
+            Ok(_) => verified.problems.push(part.problem(repository, path)),
+            Err(error) => verified.problems.push(error),
+        }
+        verified.files += 1;
+        verified.bytes = verified.bytes.saturating_add(bytes);
+    }
+    Ok(())
+}
+
+/// What a file of a log is.
+enum LogPart {
+    Segment((u64, u64)),
+    Large(LargeValue),
+}
+
+impl LogPart {
+    /// Where a file that is not as it was written differs.
+    fn problem(&self, repository: &Repository, path: PathBuf) -> Error {
+        let found = match self {
+            LogPart::Segment(sequences) => check_segment(repository, &path, *sequences),
+            LogPart::Large(value) => check_large(repository.disk(), *value, path.clone()),
+        };
+        found.err().unwrap_or_else(|| {
+            let what = "its bytes do not have the checksum that is its name, and nothing in it says where";
+            Error::Damaged { path, what: what.to_owned() }
+        })
+    }
+}
+
+fn check_segment(repository: &Repository, path: &Path, sequences: (u64, u64)) -> Result<(), Error> {
+    let mut reader = SegmentReader::new(path, sequences);
+    hash_file(&**repository.disk(), path, |piece, _| {
+        reader.push(piece, &mut |_| Ok(()))?;
+        Ok(())
+    })?;
+    Ok(reader.finish()?)
 }
 
 /// Where a file that is not as it was written differs: the engine's own checksums tell.

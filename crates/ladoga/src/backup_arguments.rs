@@ -2,6 +2,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use ladoga_backup::ms_of_text;
 
 use crate::node_arguments::NodeArguments;
 use crate::settings::parse_size;
@@ -16,11 +17,13 @@ AWS_ENDPOINT_URL (a server other than Amazon's) and AWS_CA_BUNDLE in the environ
 
 Examples:
   ladoga backup create --to /mnt/backups
+  ladoga backup log --to /mnt/backups
   ladoga backup list --to /mnt/backups
   ladoga backup verify --to /mnt/backups
   ladoga backup prune --to /mnt/backups --keep 14
   ladoga backup create --to s3://lake/backups
-  ladoga restore --from /mnt/backups --data ./restored";
+  ladoga restore --from /mnt/backups --data ./restored
+  ladoga restore --from /mnt/backups --data ./restored --at 2026-11-25T17:00:00Z";
 
 #[derive(Debug, Args)]
 #[command(after_help = BACKUP_HELP)]
@@ -34,6 +37,9 @@ pub(crate) enum BackupCommand {
     /// Take a backup of a running node, or of its cluster
     #[command(after_help = CREATE_HELP)]
     Create(CreateBackupArguments),
+    /// Fetch what was written since the last backup, for a restore to a point in time
+    #[command(after_help = LOG_HELP)]
+    Log(LogArguments),
     /// Show the backups that there are
     #[command(after_help = LIST_HELP)]
     List(RepositoryArguments),
@@ -59,8 +65,20 @@ of yours wait for fewer (replicas=1/3), say so with --ack, and all nodes must be
 
 Exit codes: 0 if there is a new backup, whose name is printed; 1 if there is none; 2 if the command line is wrong.";
 
+const LOG_HELP: &str = "\
+The node has to be on its own and run with --keep-log. What it keeps of its log is fetched, up to now; what the repository has already
+is not fetched again, so this takes a moment. With it, `ladoga restore --at TIME` makes what there was at any time since a backup.
+`ladoga backup create` fetches the log as well. If a part of the log is missing, because the node has not kept it for long enough or did
+not run with --keep-log, a line on standard error says so: take a backup then.
+
+Example of a crontab: a backup each night, and what is written in between every minute
+  0 3 * * *  ladoga backup create --to /mnt/backups && ladoga backup prune --to /mnt/backups --keep 14
+  * * * * *  ladoga backup log --to /mnt/backups
+
+Exit codes: 0 if the repository has everything that was acknowledged before; 1 if not; 2 if the command line is wrong.";
+
 const LIST_HELP: &str = "\
-One line for each backup, the oldest first: its name, its bytes, its nodes, and those that are missing.
+One line for each backup, the oldest first: its name, its bytes, its nodes, those that are missing, and to which times one can restore.
 
 Exit codes: 0 if all of them can be read; 1 if one is damaged, or there is no repository; 2 if the command line is wrong.";
 
@@ -82,6 +100,17 @@ pub(crate) struct RepositoryArguments {
     /// Directory of the backups, or a bucket: `s3://BUCKET/PREFIX`
     #[arg(long, value_name = "DIR")]
     pub(crate) to: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogArguments {
+    #[command(flatten)]
+    pub(crate) repository: RepositoryArguments,
+    /// How many bytes to fetch within a second, such as 200MiB; unlimited: as many as the node sends
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = backup_rate)]
+    pub(crate) rate: BackupRate,
+    #[command(flatten)]
+    pub(crate) node: NodeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -120,6 +149,11 @@ pub(crate) struct PruneArguments {
     pub(crate) keep: NonZeroUsize,
 }
 
+fn point_in_time(text: &str) -> Result<u64, String> {
+    let expected = "expected a time in UTC such as 2026-11-25T17:00:00Z, or milliseconds since 1970";
+    ms_of_text(text).ok_or_else(|| expected.to_owned())
+}
+
 const RESTORE_HELP: &str = "\
 The directory must be new or empty. A node on its own is restored file by file. From a backup of a cluster, the newest cell of
 every key is written: the directory is good for a node on its own and for any node of a new cluster, of any size. Restore the same
@@ -128,6 +162,10 @@ backup for each of its nodes, then start all of them. Versions, times of expiry 
 A cluster that keeps keys on fewer nodes than it has, and has the same nodes as before, can be restored with --node: then each
 directory has what that node had.
 
+With --at, a node on its own is restored as it was at that time: from the newest backup that has nothing later, and the log that was
+fetched since (`ladoga serve --keep-log`, `ladoga backup log`). `ladoga backup list` shows the times that can be restored; any other
+is refused. A value that was there then and has expired by now has expired.
+
 Every byte is verified on the way. If the command is interrupted, the directory is none that a node would start with; empty it, and
 begin again.
 
@@ -135,6 +173,7 @@ Examples:
   ladoga restore --from /mnt/backups --data ./restored
   ladoga restore --from s3://lake/backups --data ./restored
   ladoga restore --from /mnt/backups --backup 2026-11-23T12-00-05Z --data ./restored
+  ladoga restore --from /mnt/backups --data ./restored --at 2026-11-25T17:00:00Z
   ladoga serve --data ./restored
 
 Exit codes: 0 if the directory is complete; 1 if it is not; 2 if the command line is wrong.";
@@ -151,6 +190,9 @@ pub(crate) struct RestoreArguments {
     /// Data directory to make; new or empty
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
+    /// As it was at this time: such as 2026-11-25T17:00:00Z, or milliseconds since 1970
+    #[arg(long, value_name = "TIME", value_parser = point_in_time, conflicts_with = "node")]
+    pub(crate) at: Option<u64>,
     /// Only what this node of the cluster had, as `ladoga backup list` names it
     #[arg(long, value_name = "URL")]
     pub(crate) node: Option<String>,

@@ -75,6 +75,10 @@ pub(crate) struct ServeFlags {
     /// Requests that take so long, such as 200ms or 2s, are told in the log; never for none of them [default: 1s]
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub(crate) slow_request: Option<String>,
+    /// How long the write-ahead log is kept for backups that restore to a point in time, such as 6h or 1d; fetch it with `ladoga
+    /// backup log`. Less is kept if the disk is nearly full [default: never]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
+    pub(crate) keep_log: Option<String>,
     #[command(flatten)]
     pub(crate) access: AccessFlags,
     #[command(flatten)]

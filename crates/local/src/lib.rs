@@ -18,5 +18,5 @@ pub mod store;
 mod versions;
 
 pub use lone_versions::LoneVersions;
-pub use one_node::{Admission, OneNode};
+pub use one_node::{Admission, OneNode, StampOfUpdate};
 pub use versions::VersionClock;

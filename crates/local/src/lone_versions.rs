@@ -1,11 +1,11 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use ladoga_model::{Stamp, Version};
 use ladoga_service::Error;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::one_node::Admission;
+use crate::one_node::{Admission, StampOfUpdate};
 use crate::store::{CellGate, CellOrder, Passage};
 use crate::versions::VersionClock;
 
@@ -52,7 +52,11 @@ impl LoneVersions {
 
     /// The version of an update that is decided now, and fences off all that were given before.
     fn next_with_fence(&self, key_hash: u64) -> Version {
-        let version = self.next();
+        self.fenced(self.clock.next(), key_hash)
+    }
+
+    fn fenced(&self, timestamp: u64, key_hash: u64) -> Version {
+        let version = Version { timestamp, node: 0 };
         self.fence(key_hash).fetch_max(version.timestamp, Ordering::Relaxed);
         self.newest.fetch_max(version.timestamp, Ordering::Relaxed);
         version
@@ -106,12 +110,28 @@ impl Admission for Arc<LoneVersions> {
         let (versions, key_hash) = (Arc::clone(self), xxh3_64(key));
         Ok(move || Stamp::new(versions.next_with_fence(key_hash)))
     }
+
+    /// All within one millisecond: who restores what there was at a point in time gets all of them, or none.
+    fn stamps_together(&self, keys: &[&[u8]]) -> Result<Vec<StampOfUpdate>, Error> {
+        let (count, first) = (keys.len() as u64, Arc::new(OnceLock::new()));
+        let stamp_of = |(place, key): (u64, &&[u8])| -> StampOfUpdate {
+            let (versions, first, key_hash) = (Arc::clone(self), Arc::clone(&first), xxh3_64(key));
+            Box::new(move || {
+                let first = first.get_or_init(|| versions.clock.next_in_a_row(count));
+                Stamp::new(versions.fenced(first + place, key_hash))
+            })
+        };
+        Ok((0..).zip(keys).map(stamp_of).collect())
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use ladoga_env::sim::SimClock;
+    use ladoga_model::HybridClock;
 
     #[test]
     fn what_was_given_before_an_update_gets_a_version_anew() {
@@ -127,6 +147,24 @@ mod tests {
         assert!(renewed > after && after > update && update > before);
         assert_eq!(versions.pass(hash, after), Passage::Open);
         assert_eq!(versions.pass(xxh3_64(b"another key"), before), Passage::Open);
+    }
+
+    #[test]
+    fn what_happens_together_is_of_one_millisecond_and_in_order() {
+        let clock = SimClock::new();
+        let versions = Arc::new(LoneVersions::new(VersionClock::new(Arc::new(clock.clone()))));
+        // The counter of this millisecond is nearly used up.
+        versions.clock().continue_after((HybridClock::at_wall_ms(9) | 0xffff) - 2);
+        let keys: [&[u8]; 4] = [b"a", b"b", b"a", b"c"];
+        let mut given = Vec::new();
+        for stamp in versions.stamps_together(&keys).expect("it takes updates") {
+            given.push(stamp().version.timestamp);
+            clock.advance(Duration::from_secs(1));
+            versions.stamp();
+        }
+        assert_eq!(given, (0..4).map(|place| HybridClock::at_wall_ms(10) + place).collect::<Vec<_>>());
+        let late = Version { timestamp: given[2] - 1, node: 0 };
+        assert!(matches!(versions.pass(xxh3_64(b"a"), late), Passage::Renewed(_)));
     }
 
     #[test]

@@ -121,12 +121,13 @@ impl<S: Store, A: Admission> OneNode<S, A> {
         }
         let (mut keys, mut room) = (DistinctKeys::default(), Vec::with_capacity(writes.len()));
         let mut numbered = Vec::with_capacity(writes.len());
-        for write in writes {
-            // Each write gets its version when it is decided, as an update of its key alone would.
-            let stamp = match self.admission.stamp_of_update(&write.key) {
-                Ok(stamp) => stamp,
-                Err(error) => return Box::pin(ready(Err(error))),
-            };
+        // Each write gets its version when it is decided, as an update of its key alone would.
+        let named: Vec<&[u8]> = writes.iter().map(|write| &*write.key).collect();
+        let stamps = match self.admission.stamps_together(&named) {
+            Ok(stamps) => stamps,
+            Err(error) => return Box::pin(ready(Err(error))),
+        };
+        for (write, stamp) in writes.into_iter().zip(stamps) {
             let number = keys.number(&write.key);
             room.push((number, write.change.value_bytes_max()));
             numbered.push((number, write, stamp));
@@ -163,11 +164,12 @@ impl<S: Store, A: Admission> OneNode<S, A> {
         let mut keys = DistinctKeys::default();
         let seen: Vec<_> = seen.iter().map(|(key, seen)| (keys.number(key), *seen)).collect();
         let (mut cells, mut room) = (Vec::with_capacity(writes.len()), Vec::with_capacity(writes.len()));
-        for (key, written) in writes {
-            let stamp: StampOfUpdate = match self.admission.stamp_of_update(&key) {
-                Ok(stamp) => Box::new(stamp),
-                Err(error) => return Box::pin(ready(Err(error))),
-            };
+        let named: Vec<&[u8]> = writes.iter().map(|(key, _)| &**key).collect();
+        let stamps = match self.admission.stamps_together(&named) {
+            Ok(stamps) => stamps,
+            Err(error) => return Box::pin(ready(Err(error))),
+        };
+        for ((key, written), stamp) in writes.into_iter().zip(stamps) {
             let number = keys.number(&key);
             room.push((number, written.value.as_ref().map_or(0, model::Value::inline_bytes)));
             cells.push((number, written, stamp));
@@ -191,7 +193,7 @@ impl<S: Store, A: Admission> OneNode<S, A> {
 }
 
 /// What gives its version to a cell, inside the commit.
-type StampOfUpdate = Box<dyn FnOnce() -> Stamp + Send>;
+pub type StampOfUpdate = Box<dyn FnOnce() -> Stamp + Send>;
 
 /// A write, with a precondition or without.
 enum OneWrite<W> {
@@ -419,6 +421,13 @@ pub trait Admission: Clone + 'static {
     /// What gives its version to an update of this key when it is decided, inside the commit: one that is newer than
     /// all that were given before.
     fn stamp_of_update(&self, key: &[u8]) -> Result<impl FnOnce() -> Stamp + Send + 'static, Error>;
+
+    /// The same for updates of several keys that happen all or none; they are asked for their stamps in this order.
+    fn stamps_together(&self, keys: &[&[u8]]) -> Result<Vec<StampOfUpdate>, Error> {
+        let stamp_of =
+            |key: &&[u8]| -> Result<StampOfUpdate, Error> { Ok(Box::new(self.stamp_of_update(key)?)) };
+        keys.iter().map(stamp_of).collect()
+    }
 }
 
 #[cfg(test)]

@@ -49,6 +49,21 @@ impl VersionClock {
         }
     }
 
+    /// The first of so many timestamps in a row, all of one millisecond: so no moment lies between two of them.
+    pub fn next_in_a_row(&self, count: u64) -> u64 {
+        let (time_ms, mut last) = (self.clock.wall_ms(), self.last.load(Ordering::Relaxed));
+        loop {
+            let next = HybridClock::following(last, time_ms);
+            let is_split = HybridClock::wall_ms(next) != HybridClock::wall_ms(next + count.saturating_sub(1));
+            let first = if is_split { HybridClock::at_wall_ms(HybridClock::wall_ms(next) + 1) } else { next };
+            let end = first + count.saturating_sub(1);
+            match self.last.compare_exchange_weak(last, end, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return first,
+                Err(current) => last = current,
+            }
+        }
+    }
+
     /// What the wall clock shows, as it is.
     pub fn wall_ms(&self) -> u64 {
         self.clock.wall_ms()

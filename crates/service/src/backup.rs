@@ -16,6 +16,20 @@ pub enum BackupStep {
         /// How many at most; none at its end.
         bytes_max: u64,
     },
+    /// What is kept of the log, with everything in it that was acknowledged before.
+    Log {
+        /// Only segments that end behind this group.
+        after: u64,
+    },
+    /// Bytes of a file of the log.
+    ReadLog {
+        /// Which file, such as `log/000012.wal`.
+        file: Box<str>,
+        /// From where on.
+        offset: u64,
+        /// How many at most; none at its end.
+        bytes_max: u64,
+    },
     /// It is not needed any more.
     End {
         /// Which checkpoint.
@@ -28,6 +42,8 @@ pub enum BackupStep {
 pub enum BackupAnswer {
     /// The checkpoint is there.
     Begun(Begun),
+    /// This is kept of the log.
+    Log(LogKept),
     /// These bytes.
     Bytes(Bytes),
     /// It is released.
@@ -45,6 +61,32 @@ pub struct Begun {
     pub taken_ms: u64,
     /// What it is in its cluster, if the node is of one.
     pub cut: Option<ClusterCut>,
+    /// Where it ends in the log, if the node keeps its log: what the store is called, and the first group that may not be in it.
+    pub log: Option<(u128, u64)>,
+}
+
+/// What a node keeps of its log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogKept {
+    /// What its store is called.
+    pub store: u128,
+    /// Everything that was acknowledged by then is in groups before `end_sequence`; in milliseconds since 1970.
+    pub reaches_ms: u64,
+    /// The first group that may not be in a segment.
+    pub end_sequence: u64,
+    /// The oldest segments of those that were asked for.
+    pub segments: Vec<LogSegment>,
+}
+
+/// A segment of a log, which a node keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogSegment {
+    /// Its number.
+    pub number: u64,
+    /// Its first group.
+    pub first_sequence: u64,
+    /// The first group of the next one.
+    pub end_sequence: u64,
 }
 
 /// What a checkpoint of one node is, among those of the other nodes of its cluster.

@@ -143,6 +143,9 @@ pub enum Error {
         /// What is missing.
         what: &'static str,
     },
+    /// There is no log, or not this part of it.
+    #[error("{0}")]
+    NoLog(&'static str),
     /// The engine cannot do this, or not as it is set.
     #[error("{0}")]
     Unsupported(&'static str),

@@ -16,11 +16,16 @@ impl Engine {
     /// be empty but for `checkpoints`, and lie in the same file system. A copy that failed is left without its `CURRENT`: it opens as nothing.
     /// Answers what the copy consists of.
     pub fn checkpoint(&self, target: &Path) -> Result<TableList, Error> {
+        self.checkpoint_within_log(target).map(|(tables, _)| tables)
+    }
+
+    /// The same. Answers also the first group of the log that may not be in the copy.
+    pub fn checkpoint_within_log(&self, target: &Path) -> Result<(TableList, u64), Error> {
         self.check_open()?;
         self.inner().check_writable()?;
         let disk = &*self.inner().env.disk;
         begin(disk, target)?;
-        self.inner().flush_all()?;
+        let end_sequence = self.inner().flush_all()?;
         let dir = self.inner().dir();
         let view = self.inner().current_levels();
         let mut added = Vec::new();
@@ -53,7 +58,7 @@ impl Engine {
         };
         let secret = Some(self.inner().env.rng.next_u64());
         Manifest::create(disk, target, LogId { number: next_file, secret }, &everything)?;
-        Ok(TableList::of(everything))
+        Ok((TableList::of(everything), end_sequence))
     }
 }
 

@@ -61,7 +61,7 @@ pub(crate) struct LogId {
 }
 
 impl LogId {
-    fn magic(self) -> u32 {
+    pub(crate) fn magic(self) -> u32 {
         FRAME_MAGIC ^ self.secret.unwrap_or(0) as u32
     }
 
@@ -175,7 +175,7 @@ pub(crate) struct Frame<'a> {
 }
 
 /// Reads the frame at the beginning of `bytes`; `None` if there is no valid frame of this log.
-fn decode_frame(log: LogId, bytes: &[u8]) -> Option<Frame<'_>> {
+pub(crate) fn decode_frame(log: LogId, bytes: &[u8]) -> Option<Frame<'_>> {
     let mut reader = Reader::new(bytes);
     if reader.u32()? != log.magic() {
         return None;

@@ -11,6 +11,7 @@
 //! - `record_cache`: records that stay in memory; for blocks that is `table::cache`
 //! - `iterator`: sources of records in order, merged; `value`: what readers hold
 //! - `engine`: holds it together
+//! - `kept_log`, `log_file`: the log of the last hours, for backups; `segment_reader`: such a segment as its bytes come
 //! - `check`, `checkpoint`: verification offline, copies by hard links; `table_list`: what a copy consists of; `offline`: a copy
 //!   whose files are read where they are, without a store
 
@@ -26,8 +27,10 @@ mod frame;
 pub mod fuzzing;
 mod health;
 mod iterator;
+mod kept_log;
 mod levels;
 mod log_bytes;
+mod log_file;
 mod memtable;
 mod offline;
 mod options;
@@ -37,6 +40,7 @@ mod prefetch;
 mod prefixes;
 mod record;
 mod record_cache;
+mod segment_reader;
 mod stats;
 mod table;
 mod table_list;
@@ -52,10 +56,12 @@ pub use engine::{
 pub use error::Error;
 pub use health::WriteState;
 pub use ladoga_model::Durability;
+pub use log_file::{KeptSegment, LogFile};
 pub use offline::{OfflineCells, OfflineStore};
 pub use options::{Background, Compression, LEVELS, MEMORY_BYTES_MIN, Options};
 pub use paths::count_tables;
 pub use record::BLOB_BYTES_MIN;
+pub use segment_reader::{LargeValue, LogCell, LogValue, SegmentReader};
 pub use stats::{LATENCY_BOUNDS_US, Latencies, LevelStatistics, Statistics};
 pub use table_list::{StoreFile, TableList};
 pub use value::{Cell, Value, read_value};

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ladoga_env::Disk;
 
-use crate::blob::BlobRegistry;
+use crate::blob::{Blob, BlobRegistry};
 use crate::check::{CheckReport, check_table};
 use crate::engine::{cell_of, levels_of};
 use crate::error::Error;
 use crate::iterator::Merge;
 use crate::levels::Levels;
+use crate::record::BlobPointer;
+use crate::segment_reader::LargeValue;
 use crate::stats::Counters;
 use crate::table::{BlockCache, Table, TableShared};
 use crate::table_list::TableList;
@@ -55,6 +57,17 @@ impl OfflineStore {
         let checked = check_table(&table, wanted, &mut report);
         report.errors.extend(checked.err());
         report.errors
+    }
+
+    /// A large value whose file `disk` shows in `dir`, by the name that it has in a data directory. Nothing is opened yet.
+    pub fn large_value(disk: Arc<dyn Disk>, dir: &Path, large: LargeValue) -> Blob {
+        let pointer = BlobPointer { file: large.file, len: large.bytes, crc: large.crc };
+        Blob::new(share(disk, dir).blobs.refer(large.file), pointer)
+    }
+
+    /// Verifies all of it.
+    pub fn check_large_value(disk: Arc<dyn Disk>, dir: &Path, large: LargeValue) -> Result<(), Error> {
+        OfflineStore::large_value(disk, dir, large).verify()
     }
 
     /// The cells. May wait for the disk.

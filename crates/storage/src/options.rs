@@ -63,6 +63,8 @@ pub struct Options {
     pub level_1_bytes: Option<u64>,
     /// Bytes that stay free for flushes, compactions and deletes; `None` derives it.
     pub reserve_bytes: Option<u64>,
+    /// For how long segments of the log are kept when all of their records are in tables; if `None`, not at all.
+    pub keep_log_ms: Option<u64>,
 }
 
 impl Options {
@@ -82,6 +84,7 @@ impl Options {
             table_bytes: None,
             level_1_bytes: None,
             reserve_bytes: None,
+            keep_log_ms: None,
         }
     }
 

@@ -117,6 +117,11 @@ impl TableList {
         self.everything.added.iter().map(|(_, meta)| meta.records).fold(0, u64::saturating_add)
     }
 
+    /// The newest timestamp that a cell of the tables has; 0 if there is no cell.
+    pub fn newest(&self) -> u64 {
+        self.everything.added.iter().map(|(_, meta)| meta.newest.timestamp).max().unwrap_or(0)
+    }
+
     /// Makes `dir`, in which all the files are, a store: until this has returned it opens as none. Its logs are checked with a
     /// secret of its own, so two stores from one copy tell their logs apart.
     pub fn install(&self, disk: &dyn Disk, rng: &dyn Rng, dir: &Path) -> Result<(), Error> {

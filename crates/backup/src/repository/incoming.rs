@@ -4,10 +4,9 @@ use std::sync::Arc;
 use ladoga_env::{Disk, File, OpenMode};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{Repository, StoredName};
+use super::Repository;
 use crate::PIECE_BYTES_MAX;
 use crate::error::Error;
-use crate::listing::Tag;
 
 /// A file on its way in. Dropped before it is published, it is removed, so that what is refused, or what a full disk has no room
 /// for, takes none.
@@ -19,15 +18,13 @@ pub(crate) struct Incoming {
     file: Option<Arc<dyn File>>,
     is_published: bool,
     path: PathBuf,
-    tag: Tag,
     hash: Xxh3,
     bytes: u64,
 }
 
 impl Incoming {
-    pub(crate) fn begin(repository: &Repository, tag: Tag) -> Result<Incoming, Error> {
+    pub(crate) fn begin(repository: &Repository, path: PathBuf) -> Result<Incoming, Error> {
         let disk = Arc::clone(repository.disk());
-        let path = repository.files_dir().join(format!("{tag}.new"));
         let created = match disk.open(&path, OpenMode::CreateNew) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 disk.remove(&path).map_err(Error::io("remove", &path))?;
@@ -36,7 +33,7 @@ impl Incoming {
             created => created,
         };
         let file = Some(created.map_err(Error::io("create", &path))?);
-        Ok(Incoming { disk, file, is_published: false, path, tag, hash: Xxh3::new(), bytes: 0 })
+        Ok(Incoming { disk, file, is_published: false, path, hash: Xxh3::new(), bytes: 0 })
     }
 
     pub(crate) const fn path(&self) -> &PathBuf {
@@ -64,11 +61,20 @@ impl Incoming {
     }
 
     /// Gives it its name. It is closed, and verified; its name is durable once the directory is synced.
-    pub(crate) fn publish(mut self, repository: &Repository) -> Result<StoredName, Error> {
-        let name = StoredName { tag: self.tag, hash: self.hash.digest128() };
-        self.disk.rename(&self.path, &repository.file(name)).map_err(Error::io("rename", &self.path))?;
+    pub(crate) fn publish(mut self, path: &Path) -> Result<(), Error> {
+        self.disk.rename(&self.path, path).map_err(Error::io("rename", &self.path))?;
         self.is_published = true;
-        Ok(name)
+        Ok(())
+    }
+
+    /// The hash of what was written.
+    pub(crate) fn hash(&self) -> u128 {
+        self.hash.digest128()
+    }
+
+    /// How much was written.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
     }
 }
 

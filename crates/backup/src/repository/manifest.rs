@@ -10,6 +10,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::{FORMAT, StoredName};
 use crate::error::Error;
 use crate::listing::{FILE_BYTES_MAX, hex_128};
+use crate::log_position::LogPosition;
 
 /// A backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +51,8 @@ pub struct NodeBackup {
     pub tables: TableList,
     /// Its files, in the order of [`TableList::files`].
     pub files: Vec<StoredFile>,
+    /// Where in the log the files end, if the node keeps its log.
+    pub log: Option<LogPosition>,
 }
 
 /// A file of a node, and where it is stored.
@@ -96,6 +99,15 @@ struct JsonNode {
     taken_ms: u64,
     tables: String,
     files: Vec<JsonFile>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    log: Option<JsonPosition>,
+}
+
+/// A sequence does not fit into the numbers of all readers.
+#[derive(Serialize, Deserialize)]
+struct JsonPosition {
+    chain: String,
+    sequence: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -105,6 +117,38 @@ struct JsonFile {
     level: Option<usize>,
     bytes: u64,
     stored: String,
+}
+
+/// JSON, and its checksum.
+pub(crate) fn sealed(mut json: Vec<u8>) -> Vec<u8> {
+    let checksum = xxh3_128(&json);
+    json.extend_from_slice(format!("{CHECKSUM}{checksum:032x}\n").as_bytes());
+    json
+}
+
+/// JSON of a format that is known, whose checksum is right.
+pub(crate) fn unsealed<'b>(path: &Path, bytes: &'b [u8]) -> Result<&'b [u8], Error> {
+    let damaged = |what: String| Error::Damaged { path: path.to_owned(), what };
+    let line_bytes = CHECKSUM.len() + 32 + 1;
+    let (json, line) = bytes.split_at(bytes.len().saturating_sub(line_bytes));
+    let line = str::from_utf8(line).ok().and_then(|line| line.strip_prefix(CHECKSUM));
+    let said = line.and_then(|line| line.strip_suffix('\n')).and_then(hex_128);
+    let found = xxh3_128(json);
+    if said != Some(found) {
+        let said = said.map_or_else(|| "none".to_owned(), |said| format!("{said:032x}"));
+        return Err(damaged(format!(
+            "its bytes have the checksum {found:032x}, and its last line has {said}"
+        )));
+    }
+    // The format first: a later one may have other members.
+    let JsonFormat { format } = serde_json::from_slice(json).map_err(|error| damaged(error.to_string()))?;
+    match format {
+        FORMAT => Ok(json),
+        found if found > FORMAT => {
+            Err(Error::NewerFormat { path: path.to_owned(), found, supported: FORMAT })
+        }
+        found => Err(damaged(format!("its format is {found}, expected {FORMAT}"))),
+    }
 }
 
 /// What stands before the checksum, in a last line of its own: so a person can read the rest with any tool.
@@ -127,35 +171,12 @@ impl Backup {
             missing: self.missing.clone(),
             nodes: self.nodes.iter().map(json_of).collect(),
         };
-        let mut bytes = serde_json::to_vec(&json).expect("text and numbers are JSON");
-        let checksum = xxh3_128(&bytes);
-        bytes.extend_from_slice(format!("{CHECKSUM}{checksum:032x}\n").as_bytes());
-        bytes
+        sealed(serde_json::to_vec(&json).expect("text and numbers are JSON"))
     }
 
     pub(super) fn decode(path: &Path, bytes: &[u8]) -> Result<Backup, Error> {
         let damaged = |what: String| Error::Damaged { path: path.to_owned(), what };
-        let line_bytes = CHECKSUM.len() + 32 + 1;
-        let (json, line) = bytes.split_at(bytes.len().saturating_sub(line_bytes));
-        let line = str::from_utf8(line).ok().and_then(|line| line.strip_prefix(CHECKSUM));
-        let said = line.and_then(|line| line.strip_suffix('\n')).and_then(hex_128);
-        let found = xxh3_128(json);
-        if said != Some(found) {
-            let said = said.map_or_else(|| "none".to_owned(), |said| format!("{said:032x}"));
-            return Err(damaged(format!(
-                "its bytes have the checksum {found:032x}, and its last line has {said}"
-            )));
-        }
-        // The format first: a later one may have other members.
-        let JsonFormat { format } =
-            serde_json::from_slice(json).map_err(|error| damaged(error.to_string()))?;
-        match format {
-            FORMAT => {}
-            found if found > FORMAT => {
-                return Err(Error::NewerFormat { path: path.to_owned(), found, supported: FORMAT });
-            }
-            found => return Err(damaged(format!("its format is {found}, expected {FORMAT}"))),
-        }
+        let json = unsealed(path, bytes)?;
         let json: Json = serde_json::from_slice(json).map_err(|error| damaged(error.to_string()))?;
         let nodes: Result<Vec<NodeBackup>, String> = json.nodes.iter().map(node_of).collect();
         let Json { id, begun_ms, ended_ms, cluster, ack, missing, .. } = json;
@@ -213,6 +234,10 @@ fn json_of(node: &NodeBackup) -> JsonNode {
         taken_ms: node.taken_ms,
         tables: STANDARD.encode(node.tables.encode()),
         files: node.files.iter().zip(levels).map(file).collect(),
+        log: node.log.map(|LogPosition { chain, sequence }| JsonPosition {
+            chain: chain.to_string(),
+            sequence: sequence.to_string(),
+        }),
     }
 }
 
@@ -232,7 +257,14 @@ fn node_of(json: &JsonNode) -> Result<NodeBackup, String> {
         }
         files.push(stored);
     }
-    Ok(NodeBackup { url: json.url.clone(), taken_ms: json.taken_ms, tables, files })
+    let position = |json: &JsonPosition| {
+        Some(LogPosition { chain: json.chain.parse().ok()?, sequence: json.sequence.parse().ok()? })
+    };
+    let log = match &json.log {
+        None => None,
+        Some(json) => Some(position(json).ok_or("its place in the log is none")?),
+    };
+    Ok(NodeBackup { url: json.url.clone(), taken_ms: json.taken_ms, tables, files, log })
 }
 
 /// A file, if it is this one, and as long as its tables say.

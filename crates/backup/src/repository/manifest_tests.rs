@@ -17,7 +17,7 @@ fn node(url: &str, place: u128) -> NodeBackup {
         StoredFile { file, bytes, stored: StoredName { tag, hash: u128::MAX - number } }
     };
     let files = (0..).zip(tables.files()).map(of).collect();
-    NodeBackup { url: url.to_owned(), taken_ms: 3, tables, files }
+    NodeBackup { url: url.to_owned(), taken_ms: 3, tables, files, log: None }
 }
 
 fn alone() -> Backup {

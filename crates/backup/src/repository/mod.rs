@@ -27,6 +27,7 @@ use crate::error::Error;
 use crate::moment::name_of_ms;
 pub(crate) use incoming::{Incoming, hash_file};
 pub use manifest::{Backup, Missing, NodeBackup, StoredFile};
+pub(crate) use manifest::{sealed, unsealed};
 pub use names::StoredName;
 
 const MARKER: &str = "repository";
@@ -37,7 +38,7 @@ const LOCK: &str = "LOCK";
 /// More than this is no marker.
 const MARKER_BYTES_MAX: u64 = 64;
 /// The longest manifest that is read: of millions of files.
-const MANIFEST_BYTES_MAX: u64 = 512 << 20;
+pub(crate) const MANIFEST_BYTES_MAX: u64 = 512 << 20;
 
 /// A directory of backups.
 pub struct Repository {
@@ -126,6 +127,11 @@ impl Repository {
         self.dir.join("files")
     }
 
+    /// Where segments of logs are, and what is known of them.
+    pub(crate) fn log_dir(&self) -> PathBuf {
+        self.dir.join("log")
+    }
+
     pub(crate) fn backups_dir(&self) -> PathBuf {
         self.dir.join("backups")
     }
@@ -208,7 +214,7 @@ impl Repository {
         self.backups_dir().join(format!("{id}.json"))
     }
 
-    fn read_small(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
+    pub(crate) fn read_small(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
         let file = self.disk.open(path, OpenMode::Read).map_err(Error::io("open", path))?;
         let length = file.len().map_err(Error::io("measure", path))?;
         if length > bytes_max {
@@ -221,7 +227,7 @@ impl Repository {
     }
 }
 
-fn is_missing(error: &io::Error) -> bool {
+pub(crate) fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 

@@ -31,7 +31,7 @@ fn expect_all(env: &Env, known: &[(&str, &Model)], context: &str) {
 }
 
 /// Does `what` on a machine whose power is cut at its `n`-th mutating operation, for every `n`, until it works out.
-fn at_every_step(
+pub(crate) fn at_every_step(
     prepare: impl Fn(&Machine),
     what: impl Fn(&Env) -> Result<(), Error>,
     check: impl Fn(&Machine, bool, &str),

@@ -3,9 +3,12 @@
 //! - `support`: stores, their models, and a source that needs no network
 //! - `model`: what is restored is what was there, for nodes at random
 //! - `crash`: a power cut at every step of taking, pruning and restoring
+//! - `point`: points in time: whatever a node writes, and wherever it crashes; `writer`: a node that keeps its log, and its history
 //! - `faults`: full disks, sources that end, that lie or are damaged
 
 mod crash;
 mod faults;
 mod model;
+mod point;
 mod support;
+mod writer;

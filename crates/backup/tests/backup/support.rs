@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ladoga_backup::{
     Backup, Error, Listing, NodeBackup, Progress, Repository, Source, Taken, Writing, empty_slot,
 };
-use ladoga_env::sim::{self, SimDisk};
+use ladoga_env::sim::{self, PowerCut, SimClock, SimDisk};
 use ladoga_env::{Disk, Env, OpenMode};
 use ladoga_model::{Stamp, Version};
 use ladoga_storage::{Background, Durability, Engine, Options, StoreFile, WriteBatch, read_value};
@@ -32,12 +32,13 @@ pub(crate) fn options() -> Options {
 pub(crate) struct Machine {
     env: Env,
     pub(crate) disk: SimDisk,
+    pub(crate) clock: SimClock,
 }
 
 impl Machine {
     pub(crate) fn new(seed: u64) -> Machine {
-        let (env, disk, _) = sim::env(seed);
-        Machine { env, disk }
+        let (env, disk, clock) = sim::env(seed);
+        Machine { env, disk, clock }
     }
 
     /// What one process sees.
@@ -49,16 +50,78 @@ impl Machine {
 /// A node: a store, and what it is known to have.
 pub(crate) struct Node {
     pub(crate) machine: Machine,
-    engine: Engine,
+    /// None while it is opened anew.
+    engine: Option<Engine>,
+    options: Options,
     pub(crate) model: Model,
     name: String,
 }
 
 impl Node {
     pub(crate) fn new(seed: u64) -> Node {
+        Node::with(seed, options())
+    }
+
+    pub(crate) fn with(seed: u64, options: Options) -> Node {
         let machine = Machine::new(seed);
-        let engine = Engine::open(machine.env(), Path::new("/data"), options()).expect("a new store");
-        Node { machine, engine, model: Model::new(), name: format!("http://node-{seed}") }
+        let engine = Engine::open(machine.env(), Path::new("/data"), options.clone()).expect("a new store");
+        let (engine, name) = (Some(engine), format!("http://node-{seed}"));
+        Node { machine, engine, options, model: Model::new(), name }
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        self.engine.as_ref().expect("it is open")
+    }
+
+    /// Its power is cut, if that has not happened, and it is started again.
+    pub(crate) fn crash(&mut self, policy: PowerCut) {
+        self.machine.disk.clear_faults();
+        if self.machine.disk.is_powered() {
+            self.machine.disk.power_cut(policy);
+        }
+        self.start_again();
+    }
+
+    fn start_again(&mut self) {
+        self.engine = None;
+        if !self.machine.disk.is_powered() {
+            self.machine.disk.power_on();
+        }
+        let engine = Engine::open(self.machine.env(), Path::new("/data"), self.options.clone());
+        self.engine = Some(engine.expect("what a power cut leaves"));
+    }
+
+    /// Puts other files in the place of all that it has, and starts it with them.
+    pub(crate) fn replace(&mut self, files: &[(PathBuf, std::io::Result<Vec<u8>>)]) {
+        self.engine = None;
+        for path in self.machine.disk.paths() {
+            self.machine.env().disk.remove(&path).expect("it is there");
+        }
+        for (path, bytes) in files {
+            self.machine.disk.plant(path, bytes.as_ref().expect("a file"));
+        }
+        self.start_again();
+    }
+
+    /// Writes a value, and does some of what waits, on a disk that may fail.
+    pub(crate) fn try_write(
+        &self,
+        key: &[u8],
+        stamp: Stamp,
+        value: &[u8],
+    ) -> Result<(), ladoga_storage::Error> {
+        let mut batch = WriteBatch::new();
+        if value.len() as u64 >= ladoga_storage::BLOB_BYTES_MIN {
+            let mut writer = self.engine().create_blob()?;
+            writer.write(value)?;
+            batch.put_blob(key, stamp, writer.finish()?);
+        } else {
+            batch.put(key, stamp, value);
+        }
+        self.engine().write_group(&[batch])?;
+        // What fails here fails the next write.
+        _ = self.engine().step();
+        Ok(())
     }
 
     /// Writes a cell, which may be older than what is there.
@@ -67,13 +130,13 @@ impl Node {
         match value {
             None => batch.delete(key, stamp),
             Some(value) if value.len() as u64 >= ladoga_storage::BLOB_BYTES_MIN => {
-                let mut writer = self.engine.create_blob().expect("room");
+                let mut writer = self.engine().create_blob().expect("room");
                 writer.write(value).expect("room");
                 batch.put_blob(key, stamp, writer.finish().expect("room"));
             }
             Some(value) => batch.put(key, stamp, value),
         }
-        self.engine.write_group(&[batch]).expect("a store that is well");
+        self.engine().write_group(&[batch]).expect("a store that is well");
         note(&mut self.model, key, stamp, value);
     }
 
@@ -84,7 +147,7 @@ impl Node {
 
     pub(crate) fn work(&self) {
         for _ in 0..50 {
-            if !self.engine.step().expect("a store that is well") {
+            if !self.engine().step().expect("a store that is well") {
                 return;
             }
         }
@@ -92,13 +155,19 @@ impl Node {
 
     /// A checkpoint, as a node of its own would list it.
     pub(crate) fn checkpoint(&self) -> (Listing, FromDisk) {
+        let (listing, source, _) = self.checkpoint_within_log();
+        (listing, source)
+    }
+
+    /// The same, and where it ends in the log.
+    pub(crate) fn checkpoint_within_log(&self) -> (Listing, FromDisk, u64) {
         let (env, slot) = (self.machine.env(), PathBuf::from("/data/checkpoints/0"));
         empty_slot(&*env.disk, &slot).expect("an empty slot");
-        let tables = self.engine.checkpoint(&slot).expect("a checkpoint");
+        let (tables, sequence) = self.engine().checkpoint_within_log(&slot).expect("a checkpoint");
         let listing = Listing::of(&*env.disk, &slot, 7, tables).expect("a listing");
         // As it comes over the network.
         let listing = Listing::decode(&listing.encode()).expect("the same listing");
-        (listing, FromDisk { disk: env.disk, slot, bytes: 0 })
+        (listing, FromDisk { disk: env.disk, slot, bytes: 0 }, sequence)
     }
 
     pub(crate) fn name(&self) -> &str {

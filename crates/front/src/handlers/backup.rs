@@ -5,7 +5,7 @@ use ladoga_runtime::Operation;
 use ladoga_service::{BackupAnswer, KeySpan, KeyValue};
 
 use super::call::{Call, Outcome, Reply};
-use crate::http::{Answer, Refusal, backup_step, begun_json};
+use crate::http::{Answer, Refusal, backup_step, begun_json, log_json};
 
 /// A step of a backup. It is about all keys, so a token that is for some of them is not enough, whatever its scopes.
 pub(super) fn backup<K: KeyValue>(
@@ -22,6 +22,7 @@ pub(super) fn backup<K: KeyValue>(
                 let json = Answer::content("application/json", begun_json(&begun));
                 Answer { status: StatusCode::CREATED, ..json }
             }
+            BackupAnswer::Log(log) => Answer::content("application/json", log_json(&log)),
             BackupAnswer::Bytes(bytes) => Answer::value(bytes),
             BackupAnswer::Ended => Answer::empty(StatusCode::ACCEPTED),
         };

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use ladoga_http1::Uri;
 use ladoga_model::Quote;
 use ladoga_runtime::Operation;
-use ladoga_service::{BackupStep, Begun};
+use ladoga_service::{BackupStep, Begun, LogKept, LogSegment};
 use serde_json::json;
 
 use super::target::{QueryError, parameters};
@@ -26,7 +26,7 @@ pub(crate) enum BackupError {
         found: Quote,
     },
     /// A number is none.
-    #[error("{name} is {found}, expected a whole number of bytes")]
+    #[error("{name} is {found}, expected a whole number")]
     Number {
         /// Which one.
         name: &'static str,
@@ -46,19 +46,35 @@ const FILE_BYTES_MAX: usize = 64;
 /// What a request to `/v0/backup` asks for.
 pub(crate) fn backup_step(operation: Operation, uri: &Uri) -> Result<BackupStep, BackupError> {
     if operation == Operation::Backup {
-        return Ok(BackupStep::Begin);
+        let [after] = parameters(uri.query().unwrap_or(""), ["log_after"])?;
+        let after = number("log_after", after)?;
+        return Ok(after.map_or(BackupStep::Begin, |after| BackupStep::Log { after }));
     }
     let [id, file, offset, bytes] = parameters(uri.query().unwrap_or(""), ["id", "file", "offset", "bytes"])?;
+    let is_log = |file: &Cow<'_, [u8]>| id.is_none() && file.starts_with(b"log/");
+    if let Some(file) = file.as_ref().filter(|file| operation == Operation::BackupFile && is_log(file)) {
+        let (file, offset, bytes_max) = piece(file, offset, bytes)?;
+        return Ok(BackupStep::ReadLog { file, offset, bytes_max });
+    }
     let id = checkpoint_id(&id.unwrap_or_default())?;
     if operation == Operation::BackupEnd {
         return Ok(BackupStep::End { id });
     }
-    let file = file.unwrap_or_default();
-    let name = str::from_utf8(&file).ok().filter(|name| (1..=FILE_BYTES_MAX).contains(&name.len()));
-    let name = name.ok_or_else(|| BackupError::File { found: Quote::of(&file) })?;
+    let (file, offset, bytes_max) = piece(&file.unwrap_or_default(), offset, bytes)?;
+    Ok(BackupStep::Read { id, file, offset, bytes_max })
+}
+
+/// Which file, from where on, and how many bytes at most.
+fn piece(
+    file: &[u8],
+    offset: Option<Cow<'_, [u8]>>,
+    bytes: Option<Cow<'_, [u8]>>,
+) -> Result<(Box<str>, u64, u64), BackupError> {
+    let name = str::from_utf8(file).ok().filter(|name| (1..=FILE_BYTES_MAX).contains(&name.len()));
+    let name = name.ok_or_else(|| BackupError::File { found: Quote::of(file) })?;
     let offset = number("offset", offset)?.unwrap_or(0);
     let bytes_max = number("bytes", bytes)?.unwrap_or(u64::MAX).min(BACKUP_PIECE_BYTES_MAX);
-    Ok(BackupStep::Read { id, file: name.into(), offset, bytes_max })
+    Ok((name.into(), offset, bytes_max))
 }
 
 fn checkpoint_id(text: &[u8]) -> Result<u64, BackupError> {
@@ -92,6 +108,27 @@ pub(crate) fn begun_json(begun: &Begun) -> String {
         "listing_bytes": begun.listing_bytes,
         "taken_ms": begun.taken_ms,
         "cluster": cluster,
+        "log": begun.log.map(|(store, sequence)| {
+            json!({ "store": format!("{store:032x}"), "sequence": sequence.to_string() })
+        }),
+    });
+    format!("{json}\n")
+}
+
+/// What is kept of a log as JSON.
+pub(crate) fn log_json(log: &LogKept) -> String {
+    let segment = |segment: &LogSegment| {
+        json!({
+            "number": segment.number,
+            "first_sequence": segment.first_sequence.to_string(),
+            "end_sequence": segment.end_sequence.to_string(),
+        })
+    };
+    let json = json!({
+        "store": format!("{:032x}", log.store),
+        "reaches_ms": log.reaches_ms,
+        "end_sequence": log.end_sequence.to_string(),
+        "segments": log.segments.iter().map(segment).collect::<Vec<_>>(),
     });
     format!("{json}\n")
 }
@@ -127,5 +164,14 @@ mod tests {
             assert!(step(Operation::BackupEnd, wrong).is_err(), "{wrong}");
         }
         assert_eq!(step(Operation::Backup, "anything=%20"), Ok(BackupStep::Begin));
+        assert_eq!(step(Operation::Backup, "log_after=7"), Ok(BackupStep::Log { after: 7 }));
+        for wrong in ["log_after=", "log_after=-1", "log_after=1&log_after=1"] {
+            assert!(step(Operation::Backup, wrong).is_err(), "{wrong}");
+        }
+        let file = "log/000012.wal".into();
+        let expected = Ok(BackupStep::ReadLog { file, offset: 7, bytes_max: 9 });
+        assert_eq!(step(Operation::BackupFile, "file=log/000012.wal&offset=7&bytes=9"), expected);
+        assert!(matches!(read("&file=log/000012.wal"), Ok(BackupStep::Read { .. })));
+        assert!(step(Operation::BackupEnd, "file=log/000012.wal").is_err());
     }
 }

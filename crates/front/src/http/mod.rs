@@ -42,7 +42,7 @@ mod route;
 mod target;
 
 pub(crate) use accept::{EVENTS, NDJSON, prefers_ndjson};
-pub(crate) use backup::{backup_step, begun_json};
+pub(crate) use backup::{backup_step, begun_json, log_json};
 pub(crate) use batch_answer::{LargeLine, LineAnswer};
 pub(crate) use batch_line::{BatchAction, BatchOperation, LINE_BYTES_MAX};
 pub(crate) use batch_target::BatchTarget;

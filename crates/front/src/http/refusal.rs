@@ -260,7 +260,7 @@ impl From<Error> for Refusal {
             Error::NoToken { .. } | Error::NotTogether => Refusal::bad_request(error),
             Error::ChangesGone { ref oldest, .. } => Refusal::gone(&error, oldest.clone()),
             Error::NoChanges | Error::NoBackups | Error::Unsupported(_) => Refusal::not_implemented(error),
-            Error::NoCheckpoint { .. } => Refusal::no_checkpoint(error),
+            Error::NoCheckpoint { .. } | Error::NoLog(_) => Refusal::no_checkpoint(error),
             Error::Contended(what) => Refusal::over_capacity(what),
             Error::PreconditionFailed { current } => Refusal::precondition_failed(error, current),
             Error::NotFound { current } => Refusal::not_found(current),

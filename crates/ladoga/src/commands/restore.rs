@@ -1,6 +1,7 @@
 use std::io::{Write, stdout};
 
-use ladoga_backup::{Backup, NodeBackup, restore_cells, restore_files};
+use ladoga_backup::{Backup, NodeBackup, Repository, restore_at, restore_cells, restore_files, text_of_ms};
+use ladoga_env::Env;
 
 use super::backup::Shown;
 use super::{Failure, repository};
@@ -12,6 +13,9 @@ pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
     let env = ladoga_env::real::env()?;
     raise_descriptor_limit();
     let repository = repository::open(&env, &arguments.from)?;
+    if let Some(at_ms) = arguments.at {
+        return restore_to(&env, &repository, at_ms, arguments);
+    }
     let backup = match &arguments.backup {
         Some(id) => repository.backup(id)?,
         None => repository.newest()?,
@@ -31,6 +35,22 @@ pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
     drop(shown);
     let (count, size, dir) = (restored.count, format_size(restored.bytes), target.display());
     writeln!(stdout(), "{dir}: {count} {what}, {size}, of the backup {}", backup.id)?;
+    Ok(())
+}
+
+/// Makes a data directory of what there was at a point in time.
+fn restore_to(
+    env: &Env,
+    repository: &Repository,
+    at_ms: u64,
+    arguments: &RestoreArguments,
+) -> Result<(), Failure> {
+    let mut shown = Shown::new("restored");
+    let (target, wanted) = (&arguments.data, arguments.backup.as_deref());
+    let (backup, restored) = restore_at(env, repository, (at_ms, wanted), target, &mut |at| shown.show(at))?;
+    drop(shown);
+    let (dir, at, size) = (target.display(), text_of_ms(at_ms), format_size(restored.bytes));
+    writeln!(stdout(), "{dir}: as of {at}, {size}, of the backup {} and the log behind it", backup.id)?;
     Ok(())
 }
 

@@ -188,7 +188,8 @@ fn open(
     settings: &Settings,
 ) -> Result<Option<Embedded>, Failure> {
     let is_in_cluster = settings.membership.is_some();
-    let options = Options::new(engine_memory_bytes(settings), settings.durability);
+    let keep_log_ms = settings.keep_log_ms;
+    let options = Options { keep_log_ms, ..Options::new(engine_memory_bytes(settings), settings.durability) };
     let (env, data, changes_keep_ms) = (env.clone(), settings.data.clone(), settings.changes_keep_ms);
     let opened = on_a_thread("open", move || {
         if is_in_cluster {

@@ -60,6 +60,8 @@ pub(crate) struct Settings {
     pub(crate) peer_limits: PeerLimits,
     /// How long deletions are kept for those who follow changes.
     pub(crate) changes_keep_ms: u64,
+    /// How long the log is kept for backups; `None` if it is not.
+    pub(crate) keep_log_ms: Option<u64>,
     pub(crate) disk_reads: DiskReads,
     pub(crate) access: AccessSettings,
     /// The files of TLS, if the node has it.
@@ -103,6 +105,8 @@ impl Settings {
         let peers = membership.as_ref().map_or(0, |membership| membership.nodes.len() - 1);
         let peer_limits = peer_limits(sources, memory_bytes, peers * threads)?;
         let changes_keep_ms = sources.get("changes_keep_ms", parse::timeout_ms)?.unwrap_or(CHANGES_KEPT_MS);
+        let is_of_many = membership.is_some() || sources.is_on_another_engine();
+        let keep_log_ms = sources.get("keep_log", |text| keep_log_ms(text, is_of_many))?.flatten();
         let disk_reads = sources.get("disk_reads", parse::disk_reads)?.unwrap_or(DiskReads::Auto);
         let listening = [("listen", &listen[..]), ("resp", &resp[..])];
         let tls = tls::paths(sources)?;
@@ -125,6 +129,7 @@ impl Settings {
             limits,
             peer_limits,
             changes_keep_ms,
+            keep_log_ms,
             disk_reads,
             access,
             tls,
@@ -150,12 +155,23 @@ fn check_form(name: &str, text: &str) -> Result<(), String> {
         "fsync" => parse::durability(text).map(drop),
         "memory" => parse::memory(text).map(drop),
         "threads" => parse::threads(text).map(drop),
+        "keep_log" => parse::keep_log_ms(text).map(drop),
         "slow_request" => parse::slow_request_ms(text).map(drop),
         name if name.starts_with("cassandra_") || name == "engine" => cassandra::check_form(name, text),
         "disk_reads" => parse::disk_reads(text).map(drop),
         "log" => parse::log(text).map(drop),
         "log_format" => parse::log_format(text).map(drop),
         _ => parse::timeout_ms(text).map(drop),
+    }
+}
+
+/// Nodes of a cluster have no common log, and keys are on several of them.
+fn keep_log_ms(text: &str, is_of_many: bool) -> Result<Option<u64>, String> {
+    match parse::keep_log_ms(text)? {
+        Some(_) if is_of_many => {
+            Err("never: a cluster cannot be restored to a point in time, only a node on its own".to_owned())
+        }
+        keep_ms => Ok(keep_ms),
     }
 }
 
@@ -251,6 +267,7 @@ mod tests {
             ("fsync", "never", "often"),
             ("threads", "1", "none"),
             ("slow_request", "never", "slow"),
+            ("keep_log", "never", "long"),
             ("disk_reads", "pool", "ring"),
             ("log_format", "json", "xml"),
             ("log", "warn", "zzz"),
@@ -307,6 +324,17 @@ mod tests {
             let error = read(file).expect_err(file);
             assert!(error.starts_with(said), "{error}");
         }
+    }
+
+    #[test]
+    fn only_a_node_on_its_own_keeps_its_log() {
+        let read = |file: &str| read(&ServeFlags::default(), &[], file).map(|settings| settings.keep_log_ms);
+        assert_eq!(read(""), Ok(None));
+        assert_eq!(read("keep_log = \"6h\""), Ok(Some(21_600_000)));
+        let cluster = "cluster = [\"http://127.0.0.1:8080\", \"http://b:1\"]\n";
+        assert_eq!(read(&format!("{cluster}keep_log = \"never\"")), Ok(None));
+        let error = read(&format!("{cluster}keep_log = \"6h\"")).expect_err("a cluster").to_string();
+        assert!(error.starts_with("keep_log in ladoga.toml is '6h', expected never: a cluster"), "{error}");
     }
 
     #[test]

@@ -12,6 +12,8 @@ use crate::logging::LogFormat;
 const THREADS_MAX: usize = 1024;
 /// A day.
 const TIMEOUT_MS_MAX: u64 = 86_400_000;
+/// A year.
+const KEEP_LOG_MS_MAX: u64 = 366 * 86_400_000;
 const DEFAULT_PORT: u16 = 8080;
 const LISTEN_EXPECTED: &str = "HOST:PORT, such as 127.0.0.1:8080";
 
@@ -132,6 +134,16 @@ pub(super) fn slow_request_ms(text: &str) -> Result<Option<u64>, String> {
     slow_ms.map(Some).ok_or_else(|| "a time from 1ms to 1d, such as 200ms or 2s, or never".to_owned())
 }
 
+/// For how long the log is kept; `None` if it is not.
+pub(super) fn keep_log_ms(text: &str) -> Result<Option<u64>, String> {
+    if text == "never" || text == "0" {
+        return Ok(None);
+    }
+    let keep_ms = Ttl::parse(text.as_bytes()).ok().map(Ttl::ms);
+    let keep_ms = keep_ms.filter(|keep_ms| (1_000..=KEEP_LOG_MS_MAX).contains(keep_ms));
+    keep_ms.map(Some).ok_or_else(|| "a time from 1s to 366d, such as 6h or 1d, or never".to_owned())
+}
+
 pub(super) fn log(text: &str) -> Result<Targets, String> {
     let parts: Vec<&str> = text.split(',').map(str::trim).collect();
     // A word that is no level would be taken for a target: everything of that target is logged, and nothing of any other.
@@ -239,6 +251,15 @@ mod tests {
         assert_eq!([slow_request_ms("200ms"), slow_request_ms("1d")], [Ok(Some(200)), Ok(Some(86_400_000))]);
         for text in ["", "1", "-1s", "0ms", "2d", "1.5s", "Never", "18446744073709551615d"] {
             assert!(slow_request_ms(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn log_is_kept_for_a_time_or_not_at_all() {
+        assert_eq!([keep_log_ms("0"), keep_log_ms("never")], [Ok(None), Ok(None)]);
+        assert_eq!([keep_log_ms("1s"), keep_log_ms("7d")], [Ok(Some(1_000)), Ok(Some(604_800_000))]);
+        for text in ["", "1", "-1s", "999ms", "367d", "always", "18446744073709551615d"] {
+            assert!(keep_log_ms(text).is_err(), "{text}");
         }
     }
 

@@ -8,7 +8,7 @@ use super::SettingError;
 use crate::arguments::ServeFlags;
 
 /// Settings that have a flag, a variable and a key.
-const WITH_FLAG: [&str; 29] = [
+const WITH_FLAG: [&str; 30] = [
     "listen",
     "resp",
     "resp_flush",
@@ -19,6 +19,7 @@ const WITH_FLAG: [&str; 29] = [
     "memory",
     "threads",
     "slow_request",
+    "keep_log",
     "tokens",
     "peer_secret",
     "tls_cert",
@@ -131,6 +132,11 @@ impl Sources {
         self.written.get(name).map(|written| written.name.as_str())
     }
 
+    /// Whether keys live elsewhere than in the data directory.
+    pub(super) fn is_on_another_engine(&self) -> bool {
+        self.written.get("engine").is_some_and(|written| written.text != "embedded")
+    }
+
     /// A setting, parsed by `parse`, whose error tells what it expects.
     pub(super) fn get<T>(
         &self,
@@ -168,6 +174,7 @@ fn flag(flags: &ServeFlags, name: &str) -> Option<String> {
         "memory" => flags.memory.clone(),
         "threads" => flags.threads.clone(),
         "slow_request" => flags.slow_request.clone(),
+        "keep_log" => flags.keep_log.clone(),
         "tokens" => path(flags.access.tokens.as_ref()),
         "peer_secret" => path(flags.access.peer_secret.as_ref()),
         "tls_cert" => path(flags.tls.tls_cert.as_ref()),

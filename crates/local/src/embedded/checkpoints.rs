@@ -31,9 +31,9 @@ const LISTING: &str = "listing";
 
 /// The checkpoints of a store. All of it may wait for the disk.
 pub(super) struct Checkpoints {
-    engine: Arc<Engine>,
-    disk: Arc<dyn Disk>,
-    clock: Arc<dyn Clock>,
+    pub(super) engine: Arc<Engine>,
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) clock: Arc<dyn Clock>,
     rng: Arc<dyn Rng>,
     workers: Arc<dyn Workers>,
     dir: PathBuf,
@@ -98,6 +98,10 @@ impl Checkpoints {
             BackupStep::Read { id, file, offset, bytes_max } => {
                 self.read(id, &file, offset, bytes_max).map(BackupAnswer::Bytes)
             }
+            BackupStep::Log { after } => self.log(after).map(BackupAnswer::Log),
+            BackupStep::ReadLog { file, offset, bytes_max } => {
+                self.read_log(&file, offset, bytes_max).map(BackupAnswer::Bytes)
+            }
             BackupStep::End { id } => self.end(id).map(|()| BackupAnswer::Ended),
         }
     }
@@ -127,18 +131,20 @@ impl Checkpoints {
             Error::from(if full { StoreError::NoRoom { reason } } else { StoreError::Failed { reason } })
         };
         empty_slot(&*self.disk, slot).map_err(failed)?;
-        let tables = self.engine.checkpoint(slot).map_err(|error| write_error(&error))?;
+        let made = self.engine.checkpoint_within_log(slot);
+        let (tables, sequence) = made.map_err(|error| write_error(&error))?;
         let taken_ms = self.clock.wall_ms();
         let store = self.store().map_err(|error| failed(error.into()))?;
         let listing = Listing::of(&*self.disk, slot, store, tables).map_err(failed)?.encode();
         Replacement::of(&*self.disk, &slot.join(LISTING), &listing)
             .map_err(|error| failed(ladoga_backup::Error::from(error)))?;
         let id = self.rng.next_u64();
-        Ok(Begun { id, listing_bytes: listing.len() as u64, taken_ms, cut: None })
+        let log = self.engine.keeps_log().then_some((store, sequence));
+        Ok(Begun { id, listing_bytes: listing.len() as u64, taken_ms, cut: None, log })
     }
 
     /// What this store is called, for ever.
-    fn store(&self) -> Result<u128, ladoga_storage::Error> {
+    pub(super) fn store(&self) -> Result<u128, ladoga_storage::Error> {
         let path = self.dir.join(STORE_FILE);
         let failed = |operation| {
             let path = path.clone();
@@ -161,6 +167,8 @@ impl Checkpoints {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed("open")(error)),
         }
+        // Who asks for the log may be earlier than the first checkpoint.
+        self.disk.create_dir_all(&self.dir).map_err(failed("create directory"))?;
         let store = u128::from(self.rng.next_u64()) << 64 | u128::from(self.rng.next_u64());
         Replacement::of(&*self.disk, &path, &store.to_le_bytes())?;
         Ok(store)
@@ -184,16 +192,10 @@ impl Checkpoints {
             let reason = format!("reading {} failed: {error}", path.display());
             Error::from(StoreError::Unreadable { reason })
         };
-        let file = match self.disk.open(&path, OpenMode::Read) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(no_file),
-            file => file.map_err(unreadable)?,
-        };
-        let left = file.len().map_err(unreadable)?.saturating_sub(offset);
-        let mut bytes = vec![0; left.min(bytes_max).min(PIECE_BYTES_MAX as u64) as usize];
-        if !bytes.is_empty() {
-            file.read_exact_at(&mut bytes, offset).map_err(unreadable)?;
+        match read_piece(&*self.disk, &path, offset, bytes_max) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(no_file),
+            read => read.map_err(unreadable),
         }
-        Ok(Bytes::from(bytes))
     }
 
     fn end(&self, id: u64) -> Result<(), Error> {
@@ -287,6 +289,22 @@ fn release_unused(disk: &dyn Disk, dir: &Path, slots: &Mutex<Slots>, now_ns: u64
         tracing::warn!("released a checkpoint that no backup has read for a minute");
         free(disk, dir, slots, index);
     }
+}
+
+/// Bytes of a file from `offset` on; none at its end.
+pub(super) fn read_piece(
+    disk: &dyn Disk,
+    path: &Path,
+    offset: u64,
+    bytes_max: u64,
+) -> std::io::Result<Bytes> {
+    let file = disk.open(path, OpenMode::Read)?;
+    let left = file.len()?.saturating_sub(offset);
+    let mut bytes = vec![0; left.min(bytes_max).min(PIECE_BYTES_MAX as u64) as usize];
+    if !bytes.is_empty() {
+        file.read_exact_at(&mut bytes, offset)?;
+    }
+    Ok(Bytes::from(bytes))
 }
 
 /// Empties a slot that is busy, and makes it free.

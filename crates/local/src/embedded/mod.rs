@@ -6,7 +6,7 @@
 //! - `local`: the engine as one event loop reaches it
 //! - `read`, `range`, `cells`, `upload`: the jobs of the pool; `pieces`: how it reads a range
 //! - `feed`: the changes, in order; `follow`: those who follow them
-//! - `checkpoints`: copies for backups, until they are fetched
+//! - `checkpoints`: copies for backups, until they are fetched; `kept_log`: what was written between them
 //! - `scan`: every cell that is there, for an observer
 //! - `engine_metrics`: what the engine counts, for `/metrics`
 
@@ -16,6 +16,7 @@ mod commit;
 mod engine_metrics;
 mod feed;
 mod follow;
+mod kept_log;
 mod local;
 mod pieces;
 mod pool;

@@ -260,6 +260,11 @@ impl<S: Store> KeyValue for Replicated<S> {
     }
 
     fn backup(&self, step: BackupStep) -> Later<Result<BackupAnswer, Error>> {
+        if matches!(step, BackupStep::Log { .. } | BackupStep::ReadLog { .. }) {
+            let why =
+                "a node of a cluster keeps no log; a cluster is restored as it was when a backup was taken";
+            return Box::pin(ready(Err(Error::NoLog(why))));
+        }
         let cluster = Arc::clone(&self.replica.cluster);
         // Before the checkpoint: what it had synced by now is in it.
         let synced_before = cluster.stability().synced_before();

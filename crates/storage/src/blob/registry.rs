@@ -1,13 +1,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use ladoga_env::Disk;
 use parking_lot::Mutex;
 
 use crate::error::Error;
 use crate::health::Health;
+use crate::kept_log::KeptLog;
 use crate::paths;
 use crate::stats::Counters;
 
@@ -29,7 +30,12 @@ pub(crate) struct BlobRegistry {
     /// Whether it was logged that the system does not say how much space is free.
     is_unmeasured: AtomicBool,
     counters: Arc<Counters>,
+    /// What is removed first if the disk becomes full.
+    kept_log: OnceLock<Arc<KeptLog>>,
 }
+
+/// Log is kept as long as so many times the reserve is free.
+const FREE_FOR_LOG: u64 = 2;
 
 impl BlobRegistry {
     pub(crate) fn new(
@@ -48,6 +54,7 @@ impl BlobRegistry {
             frozen: AtomicBool::new(false),
             is_unmeasured: AtomicBool::new(false),
             counters,
+            kept_log: OnceLock::new(),
         })
     }
 
@@ -57,6 +64,16 @@ impl BlobRegistry {
 
     pub(crate) fn path(&self, number: u64) -> PathBuf {
         paths::blob(&self.dir, number)
+    }
+
+    /// From now on, this log is removed before a write is refused for lack of space.
+    pub(crate) fn may_remove(&self, log: &Arc<KeptLog>) {
+        _ = self.kept_log.set(Arc::clone(log));
+    }
+
+    /// Removes all of it, so that a full disk has room; false if there is none.
+    pub(super) fn remove_kept_log(&self) -> bool {
+        self.kept_log.get().is_some_and(|kept| kept.remove_all())
     }
 
     /// The health of the store.
@@ -73,7 +90,12 @@ impl BlobRegistry {
                 tracing::warn!(%error, "could not read the free space of the disk");
             }
         };
-        let free_bytes = found.inspect_err(warn).ok()?;
+        let mut free_bytes = found.inspect_err(warn).ok()?;
+        if let Some(kept) = self.kept_log.get() {
+            while free_bytes < self.reserve_bytes.saturating_mul(FREE_FOR_LOG) && kept.remove_oldest() {
+                free_bytes = self.disk.free_bytes(&self.dir).unwrap_or(free_bytes);
+            }
+        }
         self.is_unmeasured.store(false, Ordering::Relaxed);
         self.health.observe_free(free_bytes, self.reserve_bytes);
         Some(free_bytes)

@@ -41,7 +41,12 @@ impl BlobWriter {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Error> {
-        self.file.write_all_at(bytes, offset).map_err(Error::io_at("write", self.path(), offset))
+        let write =
+            || self.file.write_all_at(bytes, offset).map_err(Error::io_at("write", self.path(), offset));
+        match write() {
+            Err(error) if error.is_disk_full() && self.blob.registry().remove_kept_log() => write(),
+            written => written,
+        }
     }
 
     fn path(&self) -> PathBuf {

@@ -274,6 +274,10 @@ impl Inner {
     fn flush_failed(&self, error: &Error) {
         self.shared.counters.background_failures.add(1);
         self.background.tell("a flush", error);
+        if error.is_disk_full() {
+            // Not every bound on space shows in what is free.
+            self.remove_kept_log();
+        }
         if error.may_pass() {
             self.observe_space();
             self.background.put_off(error);
@@ -295,6 +299,9 @@ impl Inner {
             && !matches!(error, Error::Closed)
         {
             self.shared.counters.background_failures.add(1);
+            if error.is_disk_full() {
+                self.remove_kept_log();
+            }
             self.background.tell("a compaction", error);
         }
         if matches!(result, Ok(true)) {
@@ -304,8 +311,16 @@ impl Inner {
         result
     }
 
+    /// Removes log that is kept and older than it has to be.
+    pub(super) fn remove_old_log(&self) {
+        if let Some(kept) = &self.upkeep.kept_log {
+            kept.remove_old();
+        }
+    }
+
     /// One step of everything, for callers that do the background work themselves.
     pub(super) fn step(&self) -> Result<bool, Error> {
+        self.remove_old_log();
         self.observe_space();
         let worked = self.flush_one().and_then(|flushed| Ok(flushed || self.compact_one(&|| false)?));
         self.collect_retired();

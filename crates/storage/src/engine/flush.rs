@@ -26,6 +26,7 @@ impl Inner {
         let metas = self.write_memtable(&memtable)?;
         let bytes: u64 = metas.iter().map(|meta| meta.file_bytes).sum();
         self.cache_records(&memtable);
+        self.keep_segment(memtable.wal_number(), memtable.end_sequence(), || memtable.blob_numbers());
         self.install_flush(&memtable, metas)?;
         let elapsed = self.env.clock.monotonic_ns() - started;
         // The time for a small memtable is that of its syncs, and tells nothing about larger ones.
@@ -176,10 +177,13 @@ impl Inner {
         }
     }
 
-    /// Writes everything that is in memory now to tables, and waits for it.
-    pub(crate) fn flush_all(&self) -> Result<(), Error> {
+    /// Writes everything that is in memory now to tables, and waits for it. Answers the first group that may be in none.
+    pub(crate) fn flush_all(&self) -> Result<u64, Error> {
         self.seal()?;
-        let last = self.writes.writer.lock().memtable.table().wal_number();
+        let (last, end_sequence) = {
+            let writer = self.writes.writer.lock();
+            (writer.memtable.table().wal_number(), writer.wal.first_sequence())
+        };
         while self.reads.view.load().sealed.iter().any(|sealed| sealed.wal_number() < last) {
             if self.background.is_manual() {
                 self.flush_one()?;
@@ -194,7 +198,7 @@ impl Inner {
                 self.background.wait_for_progress(&mut writer);
             }
         }
-        Ok(())
+        Ok(end_sequence)
     }
 
     /// The tables of this moment; they stay as long as the answer does.

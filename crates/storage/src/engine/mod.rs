@@ -20,6 +20,8 @@ mod flush;
 #[cfg(test)]
 mod forged_tests;
 mod found;
+#[cfg(test)]
+mod kept_tests;
 mod newer;
 mod open;
 mod parts;
@@ -48,6 +50,7 @@ use crate::batch::WriteBatch;
 use crate::blob::BlobWriter;
 use crate::error::Error;
 use crate::health::{Health, WriteState};
+use crate::log_file::{KeptSegment, LogFile};
 use crate::options::{Budget, Options};
 use crate::stats::Statistics;
 use crate::table::TableShared;
@@ -248,6 +251,32 @@ impl Engine {
     pub fn seal(&self) -> Result<(), Error> {
         self.check_open()?;
         self.inner.seal()
+    }
+
+    /// Has all that was written before the call in the log that is kept. Answers the first group that may not be; `None` if the
+    /// store keeps no log. Waits for flushes.
+    pub fn seal_log(&self) -> Result<Option<u64>, Error> {
+        self.check_open()?;
+        self.inner.check_writable()?;
+        if self.inner.upkeep.kept_log.is_none() {
+            return Ok(None);
+        }
+        self.inner.flush_all().map(Some)
+    }
+
+    /// The segments of the log that are kept, oldest first, from the one on that ends behind group `after`.
+    pub fn kept_log(&self, after: u64, count_max: usize) -> Vec<KeptSegment> {
+        self.inner.upkeep.kept_log.as_ref().map_or_else(Vec::new, |kept| kept.segments(after, count_max))
+    }
+
+    /// Where a file of the log is that is kept; `None` if there is none.
+    pub fn kept_log_path(&self, file: LogFile) -> Option<PathBuf> {
+        self.inner.upkeep.kept_log.as_ref()?.path(file)
+    }
+
+    /// Whether the log is kept.
+    pub fn keeps_log(&self) -> bool {
+        self.inner.upkeep.kept_log.is_some()
     }
 
     /// Makes everything written so far durable, whatever the durability. Writes go on meanwhile.

@@ -16,6 +16,7 @@ use super::{Inner, View};
 use crate::blob::BlobRegistry;
 use crate::error::Error;
 use crate::frame::LogId;
+use crate::kept_log::KeptLog;
 use crate::levels::{Edit, Levels, Manifest, Recovered, read_manifest};
 use crate::memtable::MemtableWriter;
 use crate::options::{LEVELS, Options};
@@ -37,6 +38,10 @@ pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>,
         None => nothing_yet(&*disk, dir)?,
     };
     let shared = share(&env, dir, &options);
+    let kept_log = match options.keep_log_ms {
+        Some(keep_ms) => Some(Arc::new(KeptLog::open(&disk, &env.clock, dir, keep_ms)?)),
+        None => KeptLog::remove_all_in(&*disk, dir).map(|()| None)?,
+    };
     let levels = levels_of(dir, &recovered, &shared)?;
     find_tables(&*disk, dir, &recovered)?;
     let mut replayed =
@@ -53,7 +58,8 @@ pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>,
     let id = LogId { number, secret: Some(secret) };
     let manifest = begin_manifest(&*disk, dir, &recovered, id, log_begun)?;
     remove_orphans(&*disk, dir, &recovered, number, &shared.blobs)?;
-    let inner = assemble(env, dir, options, (shared, levels, lock), manifest, number + 2, &log, &replayed)?;
+    let parts = (shared, levels, lock, kept_log);
+    let inner = assemble(env, dir, options, parts, manifest, number + 2, &log, &replayed)?;
     if replayed.is_too_much {
         inner.flush_log(recovered.log_start(), &log)?;
     }
@@ -242,14 +248,14 @@ fn remove_orphans(
     clean(dir, "manifest-", "", &|number| number == manifest)
 }
 
-type Parts = (Arc<TableShared>, Levels, Box<dyn Lock>);
+type Parts = (Arc<TableShared>, Levels, Box<dyn Lock>, Option<Arc<KeptLog>>);
 
 #[expect(clippy::too_many_arguments, reason = "the one place where all parts meet")]
 fn assemble(
     env: Env,
     dir: &Path,
     options: Options,
-    (shared, levels, lock): Parts,
+    (shared, levels, lock, kept_log): Parts,
     mut manifest: Manifest,
     next_file: u64,
     log: &Replayed,
@@ -257,6 +263,10 @@ fn assemble(
 ) -> Result<Arc<Inner>, Error> {
     let budget = options.budget();
     let capacity = budget.memtable_bytes;
+    if let Some(kept) = &kept_log {
+        log.segments.iter().for_each(|&(number, end)| kept.ends_at(number, end));
+        shared.blobs.may_remove(kept);
+    }
     let (table_bytes, log_bytes) = (levels.disk_bytes(), log.segments.iter().map(|&(_, end)| end).sum());
     let store_bytes = table_bytes.saturating_add(log_bytes);
     let wal_bytes = first_bytes(options.first_segment_bytes, store_bytes, capacity as u64);
@@ -284,7 +294,7 @@ fn assemble(
         options,
         reads: ReadPath::new(view, RecordCache::new(budget.records_bytes)),
         writes: WritePath::new(writer, log, manifest.secret(), capacity as u64),
-        upkeep: Upkeep::new(manifest),
+        upkeep: Upkeep::new(manifest, kept_log),
         background,
         next_file: AtomicU64::new(next_file),
         health: shared.blobs.health().clone(),

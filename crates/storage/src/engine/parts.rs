@@ -12,6 +12,7 @@ use super::retire::Retired;
 use super::segments::{NextSegment, SegmentFile};
 use super::view::View;
 use super::write::Writer;
+use crate::kept_log::KeptLog;
 use crate::levels::Manifest;
 use crate::memtable::Spare;
 use crate::record_cache::RecordCache;
@@ -87,6 +88,8 @@ pub(super) struct Upkeep {
     /// Held by the thread that compacts. What another one began, and is to go on with.
     pub(super) unfinished: Mutex<Option<Compaction>>,
     pub(super) retired: Mutex<Retired>,
+    /// Log whose records are in tables; `None` if none is kept.
+    pub(super) kept_log: Option<Arc<KeptLog>>,
     /// Writes with older timestamps have all arrived.
     pub(super) drop_before: AtomicU64,
     /// Values that expired before this time may lose their bytes.
@@ -98,11 +101,12 @@ pub(super) struct Upkeep {
 }
 
 impl Upkeep {
-    pub(super) fn new(manifest: Manifest) -> Upkeep {
+    pub(super) fn new(manifest: Manifest, kept_log: Option<Arc<KeptLog>>) -> Upkeep {
         Upkeep {
             manifest: Mutex::new(manifest),
             unfinished: Mutex::default(),
             retired: Mutex::default(),
+            kept_log,
             drop_before: AtomicU64::new(0),
             expired_before_ms: AtomicU64::new(0),
             deletions_age_ms: AtomicU64::new(0),

@@ -1,7 +1,7 @@
 //! From the log to memtables when a store is opened; or to tables, if the log is more than memory has room for, because the
 //! store was written with a larger budget.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Inner;
@@ -108,7 +108,8 @@ impl Inner {
     /// in two tables.
     pub(super) fn flush_log(&self, start: LogStart, log: &Replayed) -> Result<(), Error> {
         let start = LogStart { secret: self.writes.secret, ..start };
-        let mut tables = ReplayedTables { inner: self, segment: start.first_wal, open: None };
+        let mut tables =
+            ReplayedTables { inner: self, segment: start.first_wal, open: None, larges: BTreeSet::new() };
         let again = replay(&*self.env.disk, &self.dir, start, &mut |group| tables.apply(&group))?;
         if again.next_sequence != log.next_sequence {
             // What is missing now was there a moment ago, and is durable.
@@ -131,6 +132,8 @@ struct ReplayedTables<'a> {
     /// The first that is not whole in tables.
     segment: u64,
     open: Option<MemtableWriter>,
+    /// The large values that the segment names.
+    larges: BTreeSet<u64>,
 }
 
 impl ReplayedTables<'_> {
@@ -158,6 +161,7 @@ impl ReplayedTables<'_> {
         });
         if let Some(blob) = record.blob() {
             open.keep_blobs(&[inner.shared.blobs.refer(blob.file)]);
+            self.larges.insert(blob.file);
         }
         open.insert(group.sequence, record).expect("room was made for the record");
         Ok(())
@@ -166,9 +170,12 @@ impl ReplayedTables<'_> {
     /// All segments before `next` are read, which begins with group `next_sequence`.
     fn end_segments(&mut self, next: u64, next_sequence: u64) -> Result<(), Error> {
         let added = self.flush()?;
+        let larges = std::mem::take(&mut self.larges);
+        (self.segment..next)
+            .for_each(|number| self.inner.keep_segment(number, next_sequence, || larges.clone()));
         let (first_wal, first_sequence) = (Some(next), Some(next_sequence));
         self.install(Edit { first_wal, first_sequence, added, ..Edit::default() })?;
-        (self.segment..next).for_each(|number| self.inner.remove_segment(number));
+        (self.segment..next).for_each(|number| self.inner.release_segment(number));
         self.segment = next;
         Ok(())
     }

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -90,6 +91,11 @@ impl Inner {
     pub(super) fn retire_segment(&self, number: u64) {
         // Otherwise, in a store that never syncs its log, every segment would stay open and keep its space on the disk.
         self.writes.unsynced.lock().remove(&number);
+        if self.upkeep.kept_log.is_some() {
+            // It has another name, so it is not written to again.
+            self.release_segment(number);
+            return;
+        }
         let mut next = self.writes.next_segment.lock();
         if next.ready.is_none() {
             match WalWriter::recycle(&*self.env.disk, &self.dir, number, next.number, next.bytes) {
@@ -105,8 +111,41 @@ impl Inner {
         self.remove_segment(number);
     }
 
+    /// Keeps a segment whose records are about to be in tables, if the store keeps its log. If that is not possible, the log that
+    /// is kept has a gap, and everything else goes on.
+    pub(super) fn keep_segment(
+        &self,
+        number: u64,
+        end_sequence: u64,
+        larges: impl FnOnce() -> BTreeSet<u64>,
+    ) {
+        let Some(kept) = &self.upkeep.kept_log else { return };
+        if let Err(error) = kept.keep(number, end_sequence, &larges()) {
+            tracing::warn!(segment = number, %error, "could not keep a segment of the log");
+        }
+    }
+
     fn create_segment(&self, number: u64, bytes: u64) -> Result<WalWriter, Error> {
-        WalWriter::create(&*self.env.disk, &self.dir, number, bytes).map_err(|error| self.out_of_room(error))
+        let create = || WalWriter::create(&*self.env.disk, &self.dir, number, bytes);
+        let created = match create() {
+            // Not every bound on space shows in what is free.
+            Err(error) if error.is_disk_full() && self.remove_kept_log() => create(),
+            created => created,
+        };
+        created.map_err(|error| self.out_of_room(error))
+    }
+
+    /// Removes a segment whose records are in tables; what keeps it keeps no more of it than its groups.
+    pub(super) fn release_segment(&self, number: u64) {
+        self.remove_segment(number);
+        if let Some(kept) = &self.upkeep.kept_log {
+            kept.shorten(number);
+        }
+    }
+
+    /// Removes all log that is kept, so that a full disk has room; false if there was none.
+    pub(super) fn remove_kept_log(&self) -> bool {
+        self.upkeep.kept_log.as_ref().is_some_and(|kept| kept.remove_all())
     }
 
     /// A segment has all that a memtable has.

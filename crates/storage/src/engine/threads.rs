@@ -61,6 +61,7 @@ fn flush_loop(inner: &Inner) {
     let mut seen = 0;
     while !inner.background.is_stopping() {
         inner.observe_directory();
+        inner.remove_old_log();
         inner.observe_space();
         let pause = match inner.flush_step() {
             Ok(true) => continue,

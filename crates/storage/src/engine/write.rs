@@ -269,6 +269,9 @@ impl Inner {
         writer.flush_early_bytes = flush_early_bytes(&*self.env.rng, &self.options);
         sealed.table().seal(writer.next_sequence);
         let wal = std::mem::replace(&mut writer.wal, next);
+        if let Some(kept) = &self.upkeep.kept_log {
+            kept.ends_at(wal.number(), wal.end_offset());
+        }
         if self.writes.durable.load(Ordering::Acquire) + 1 < writer.next_sequence {
             self.writes.unsynced.lock().insert(wal.number(), (wal.path().clone(), wal.file()));
         }

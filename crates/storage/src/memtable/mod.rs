@@ -5,6 +5,7 @@ mod arena;
 mod node;
 mod order;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -168,6 +169,11 @@ impl Memtable {
     /// Another reference to the blob file `number`, which a record of this memtable names.
     pub(crate) fn blob_ref(&self, number: u64) -> Option<BlobRef> {
         self.blobs.lock().iter().find(|blob| blob.number() == number).cloned()
+    }
+
+    /// The numbers of all blob files that it keeps.
+    pub(crate) fn blob_numbers(&self) -> BTreeSet<u64> {
+        self.blobs.lock().iter().map(BlobRef::number).collect()
     }
 
     /// Cursors over all keys, in order, one for each sorted run; together they cover everything up to now.

@@ -23,6 +23,7 @@ pub(crate) struct WalWriter {
     log: LogId,
     offset: u64,
     capacity: u64,
+    first_sequence: u64,
     frame: Vec<u8>,
 }
 
@@ -54,6 +55,7 @@ impl WalWriter {
             log: LogId { number, secret: None },
             offset: 0,
             capacity,
+            first_sequence: 0,
             frame: Vec::new(),
         })
     }
@@ -81,13 +83,14 @@ impl WalWriter {
             return Err(Error::io("sync directory", wal_dir)(error));
         }
         let log = LogId { number, secret: None };
-        Ok(Some(WalWriter { file, path, log, offset: 0, capacity, frame: Vec::new() }))
+        Ok(Some(WalWriter { file, path, log, offset: 0, capacity, first_sequence: 0, frame: Vec::new() }))
     }
 
     /// Says which group comes first, and of whose log. Without a secret it is one of format 1.
     pub(crate) fn begin(&mut self, first_sequence: u64, secret: Option<u64>) -> Result<(), Error> {
         assert_eq!(self.offset, 0, "a segment begins once");
         self.log.secret = secret;
+        self.first_sequence = first_sequence;
         let header = Header { log: self.log, first_sequence, file_bytes: Some(self.capacity) };
         self.frame.clear();
         self.frame.extend_from_slice(&header.encode(LogKind::Wal));
@@ -96,6 +99,16 @@ impl WalWriter {
 
     pub(crate) const fn number(&self) -> u64 {
         self.log.number
+    }
+
+    /// Its first group.
+    pub(crate) const fn first_sequence(&self) -> u64 {
+        self.first_sequence
+    }
+
+    /// Where its groups end.
+    pub(crate) const fn end_offset(&self) -> u64 {
+        self.offset
     }
 
     pub(crate) fn file(&self) -> Arc<dyn File> {

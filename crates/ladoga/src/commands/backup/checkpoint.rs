@@ -17,6 +17,8 @@ pub(super) struct Checkpoint {
     pub(super) taken_ms: u64,
     /// What it is in its cluster, if the node is of one.
     pub(super) part: Option<ClusterPart>,
+    /// Where it ends in the log, if the node keeps its log: the store, and the first group that may not be in it.
+    pub(super) log: Option<(u128, u64)>,
 }
 
 /// What a node says about itself and its cluster.
@@ -37,11 +39,11 @@ impl Checkpoint {
             return Err(Failure::Failed(refusal(url, status, &body)));
         }
         let begun = parse(&body);
-        let Some((id, listing_bytes, taken_ms, part)) = begun else {
+        let Some((id, listing_bytes, taken_ms, (part, log))) = begun else {
             let text = "answered the request for a checkpoint with something else";
             return Err(Failure::Failed(format!("{url} {text}")));
         };
-        Ok(Checkpoint { connection, id, listing_bytes, taken_ms, part })
+        Ok(Checkpoint { connection, id, listing_bytes, taken_ms, part, log })
     }
 
     /// What is in it.
@@ -96,7 +98,7 @@ fn broken(error: &ClientError) -> Error {
     Error::Source(error.to_string())
 }
 
-fn refusal(url: &Url, status: u16, body: &[u8]) -> String {
+pub(super) fn refusal(url: &Url, status: u16, body: &[u8]) -> String {
     let line = String::from_utf8_lossy(body);
     match line.trim_end() {
         "" => format!("{url} answered with status {status}"),
@@ -104,7 +106,7 @@ fn refusal(url: &Url, status: u16, body: &[u8]) -> String {
     }
 }
 
-type Parsed = (String, u64, u64, Option<ClusterPart>);
+type Parsed = (String, u64, u64, (Option<ClusterPart>, Option<(u128, u64)>));
 
 fn parse(body: &[u8]) -> Option<Parsed> {
     let json: Value = serde_json::from_slice(body).ok()?;
@@ -113,7 +115,14 @@ fn parse(body: &[u8]) -> Option<Parsed> {
         Value::Null => None,
         cluster => Some(part(cluster)?),
     };
-    Some((id.to_owned(), json["listing_bytes"].as_u64()?, json["taken_ms"].as_u64()?, part))
+    let log = match &json["log"] {
+        Value::Null => None,
+        log => {
+            let store = u128::from_str_radix(log["store"].as_str()?, 16).ok()?;
+            Some((store, log["sequence"].as_str()?.parse().ok()?))
+        }
+    };
+    Some((id.to_owned(), json["listing_bytes"].as_u64()?, json["taken_ms"].as_u64()?, (part, log)))
 }
 
 fn part(json: &Value) -> Option<ClusterPart> {

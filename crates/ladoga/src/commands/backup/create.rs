@@ -3,13 +3,14 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use ladoga_backup::{Backup, Repository, Taken, Writing};
+use ladoga_backup::{Backup, LogPosition, Repository, Taken, Writing};
 use ladoga_env::Env;
 
 use super::super::{Failure, complain, node_url, repository};
 use super::Shown;
 use super::cut::Cut;
-use super::paced::Paced;
+use super::log::{NodeLog, tell_gaps};
+use super::paced::{Pace, Paced};
 use crate::backup_arguments::{BackupRate, CreateBackupArguments};
 use crate::client::{KeptConnection, Url};
 use crate::settings::{format_size, raise_descriptor_limit};
@@ -42,14 +43,20 @@ fn fetch(
     let (mut nodes, mut taken) = (Vec::new(), Taken::default());
     let wishes: Vec<Sender<()>> =
         checkpoints.iter().map(|(_, url, checkpoint)| keep(url, checkpoint.wish())).collect();
-    for ((name, _, mut checkpoint), wished) in checkpoints.into_iter().zip(wishes) {
+    for ((name, url, mut checkpoint), wished) in checkpoints.into_iter().zip(wishes) {
         let listing = checkpoint.listing()?;
         let of = (name.as_str(), checkpoint.taken_ms);
+        let pace = Pace::new(&*env.clock, rate);
+        let log = checkpoint.log.filter(|_| cluster.is_empty());
+        let fetch_log = || position(repository, writing, log, (name.as_str(), NodeLog::new(&url, pace)));
+        // The files may take longer than the node keeps its log.
+        let early = fetch_log()?;
         let mut shown = Shown::new("fetched");
-        let mut source = Paced::new(&mut checkpoint, &*env.clock, rate);
-        let (node, cost) =
+        let mut source = Paced::new(&mut checkpoint, pace);
+        let (mut node, cost) =
             repository.take(writing, of, &listing, &mut source, &mut |progress| shown.show(progress))?;
         drop(shown);
+        node.log = fetch_log()?.or(early);
         nodes.push(node);
         taken = taken.and(cost);
         drop(wished);
@@ -58,6 +65,20 @@ fn fetch(
     let backup = Backup { id, begun_ms, ended_ms, cluster, ack: ack as u32, missing, nodes };
     repository.publish(writing, &backup)?;
     Ok((backup, taken))
+}
+
+/// Fetches the log that a node keeps. Answers where in it a checkpoint ends: which store's, and the first group behind it.
+fn position(
+    repository: &Repository,
+    writing: &Writing,
+    log: Option<(u128, u64)>,
+    (name, mut source): (&str, NodeLog<'_>),
+) -> Result<Option<LogPosition>, Failure> {
+    let Some((store, sequence)) = log else { return Ok(None) };
+    let shipped = repository.ship(writing, name, &mut source)?;
+    tell_gaps(&shipped);
+    let chain = shipped.chain.filter(|chain| chain.name.store == store && chain.has_all_from(sequence));
+    Ok(chain.map(|chain| LogPosition { chain: chain.name, sequence }))
 }
 
 /// Has this process do nothing as long as another one on its machine, such as a node, wants to do something.

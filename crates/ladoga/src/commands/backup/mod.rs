@@ -1,11 +1,12 @@
 //! Backups.
 //!
-//! - `create`: takes one; `paced`: no faster than it may
+//! - `create`: takes one; `paced`: no faster than it may; `log`: what was written since
 //! - `checkpoint`: the copy that a node keeps while it is fetched; `cut`: those of the nodes of a cluster, which fit together
 
 mod checkpoint;
 mod create;
 mod cut;
+mod log;
 mod paced;
 
 use std::io::{IsTerminal, Write, stderr, stdout};
@@ -21,6 +22,7 @@ use crate::settings::format_size;
 pub(crate) fn backup(command: &BackupCommand) -> Result<(), Failure> {
     match command {
         BackupCommand::Create(arguments) => create::create(arguments),
+        BackupCommand::Log(arguments) => log::log(arguments),
         BackupCommand::List(repository) => list(&repository.to),
         BackupCommand::Verify(repository) => verify_all(&repository.to),
         BackupCommand::Prune(arguments) => remove_old(arguments),
@@ -50,7 +52,15 @@ fn list(dir: &Path) -> Result<(), Failure> {
         let missing: Vec<&str> = backup.missing.iter().map(|node| &*node.url).collect();
         let without =
             if missing.is_empty() { String::new() } else { format!(", without {}", missing.join(" ")) };
-        writeln!(out, "{id}  {}  {}{without}", format_size(backup.bytes()), nodes.join(" "))?;
+        let log = match repository.span(&backup) {
+            Ok(span) => span.map_or_else(String::new, |span| format!(", to any time {span}")),
+            Err(error) => {
+                complain(format_args!("{error}"));
+                damaged += 1;
+                String::new()
+            }
+        };
+        writeln!(out, "{id}  {}  {}{without}{log}", format_size(backup.bytes()), nodes.join(" "))?;
     }
     match damaged {
         0 => Ok(()),

@@ -5,36 +5,50 @@ use ladoga_backup::{Error, Source};
 use ladoga_env::Clock;
 use ladoga_storage::StoreFile;
 
-/// A source that is read no faster than it may be: what a node sends for a backup it does not do for its clients.
-pub(super) struct Paced<'s> {
-    source: &'s mut dyn Source,
-    clock: &'s dyn Clock,
+/// Reads no faster than it may: what a node sends for a backup it does not do for its clients.
+#[derive(Clone, Copy)]
+pub(super) struct Pace<'c> {
+    clock: &'c dyn Clock,
     /// None if it does not matter.
     bytes_per_second: Option<u64>,
     /// When the next piece may be asked for.
     due_ns: u64,
 }
 
-impl<'s> Paced<'s> {
-    pub(super) fn new(
-        source: &'s mut dyn Source,
-        clock: &'s dyn Clock,
-        bytes_per_second: Option<u64>,
-    ) -> Paced<'s> {
-        Paced { source, clock, bytes_per_second, due_ns: clock.monotonic_ns() }
+impl<'c> Pace<'c> {
+    pub(super) fn new(clock: &'c dyn Clock, bytes_per_second: Option<u64>) -> Pace<'c> {
+        Pace { clock, bytes_per_second, due_ns: clock.monotonic_ns() }
     }
-}
 
-impl Source for Paced<'_> {
-    fn read(&mut self, file: StoreFile, offset: u64, bytes_max: usize) -> Result<Vec<u8>, Error> {
+    /// Reads a piece when it is time for it.
+    pub(super) fn read(&mut self, read: impl FnOnce() -> Result<Vec<u8>, Error>) -> Result<Vec<u8>, Error> {
         let now_ns = self.clock.monotonic_ns();
         if let Some(early_ns) = self.due_ns.checked_sub(now_ns) {
             thread::sleep(Duration::from_nanos(early_ns));
         }
-        let piece = self.source.read(file, offset, bytes_max)?;
+        let piece = read()?;
         // What was not used in time is gone: a burst is what this is to prevent.
         self.due_ns = self.due_ns.max(now_ns) + took_ns(piece.len(), self.bytes_per_second);
         Ok(piece)
+    }
+}
+
+/// A source that is read at a pace.
+pub(super) struct Paced<'s, 'c> {
+    source: &'s mut dyn Source,
+    pace: Pace<'c>,
+}
+
+impl<'s, 'c> Paced<'s, 'c> {
+    pub(super) fn new(source: &'s mut dyn Source, pace: Pace<'c>) -> Paced<'s, 'c> {
+        Paced { source, pace }
+    }
+}
+
+impl Source for Paced<'_, '_> {
+    fn read(&mut self, file: StoreFile, offset: u64, bytes_max: usize) -> Result<Vec<u8>, Error> {
+        let Paced { source, pace } = self;
+        pace.read(|| source.read(file, offset, bytes_max))
     }
 }
 

@@ -1,0 +1,287 @@
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use ladoga_env::OpenMode;
+use ladoga_storage::{KeptSegment, LargeValue, LogFile, LogValue, SegmentReader};
+
+use super::chain::{Chain, StoredLarge, StoredSegment, large_path, segment_path};
+use super::check_large;
+use crate::PIECE_BYTES_MAX;
+use crate::error::Error;
+use crate::log_position::ChainName;
+use crate::repository::{Incoming, Repository, Writing, is_missing};
+
+/// What a node keeps of its log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogListing {
+    /// What its store is called.
+    pub store: u128,
+    /// Everything that was acknowledged up to then is in groups before `end_sequence`.
+    pub reaches_ms: u64,
+    /// The first group that may not be in a segment that is kept.
+    pub end_sequence: u64,
+    /// The oldest segments that end behind the group that was asked for; there may be more.
+    pub segments: Vec<KeptSegment>,
+}
+
+/// Where a log comes from.
+pub trait LogSource {
+    /// Has everything in the log that was acknowledged, and lists segments of it that end behind group `after`.
+    fn list(&mut self, after: u64) -> Result<LogListing, Error>;
+
+    /// Bytes of a file from `offset` on: at most [`PIECE_BYTES_MAX`], none at its end.
+    fn read(&mut self, file: LogFile, offset: u64, bytes_max: usize) -> Result<Vec<u8>, Error>;
+}
+
+/// What came of fetching a log.
+#[derive(Debug, Default)]
+pub struct Shipped {
+    /// The chain that is gone on with.
+    pub chain: Option<Chain>,
+    /// Segments that were fetched.
+    pub segments: u64,
+    /// Bytes of those, and of the large values that they name.
+    pub bytes: u64,
+    /// Why there are times that cannot be restored, if there are new ones.
+    pub gaps: Vec<String>,
+}
+
+/// After so many bytes it is written down what is there: who is interrupted does not fetch it again.
+const PUBLISH_EVERY_BYTES: u64 = 64 << 20;
+/// The last bytes of a segment that are compared.
+const TAIL_BYTES: u64 = 64;
+
+impl Repository {
+    /// Fetches what a node keeps of its log and the repository does not have. Each segment is verified, frame by frame, before it
+    /// gets its name; what is known of the chain is written last.
+    pub fn ship(&self, writing: &Writing, url: &str, source: &mut dyn LogSource) -> Result<Shipped, Error> {
+        let dir = self.log_dir();
+        self.disk().create_dir_all(&dir).map_err(Error::io("create directory", &dir))?;
+        let store = source.list(u64::MAX)?.store;
+        let newest = self.chains()?.into_iter().rfind(|name| name.store == store);
+        let known = newest.map(|name| self.chain(name)).transpose()?.flatten();
+        let mut shipping = Shipping {
+            repository: self,
+            writing,
+            url,
+            store,
+            next_generation: newest.map_or(0, |name| name.generation.saturating_add(1)),
+            chain: known,
+            shipped: Shipped::default(),
+            published_bytes: 0,
+        };
+        shipping.check_same(source)?;
+        loop {
+            let after = shipping.chain.as_ref().map_or(0, Chain::end_sequence);
+            let listing = source.list(after)?;
+            if listing.store != store {
+                return Err(Error::Source("the node is another one than a moment ago".to_owned()));
+            }
+            if shipping.take(&listing, source)? {
+                break;
+            }
+        }
+        shipping.shipped.chain = shipping.chain;
+        Ok(shipping.shipped)
+    }
+}
+
+/// A log on its way in.
+struct Shipping<'r> {
+    repository: &'r Repository,
+    writing: &'r Writing,
+    url: &'r str,
+    store: u128,
+    next_generation: u32,
+    chain: Option<Chain>,
+    shipped: Shipped,
+    published_bytes: u64,
+}
+
+impl Shipping<'_> {
+    /// Begins another chain if the last segment of this one is not the same at the node: its store was brought back to an earlier
+    /// state, and has gone on differently.
+    fn check_same(&mut self, source: &mut dyn LogSource) -> Result<(), Error> {
+        let Some(last) = self.chain.as_ref().and_then(|chain| chain.segments.last()).cloned() else {
+            return Ok(());
+        };
+        let listing = source.list(last.first_sequence)?;
+        let kept = listing.segments.iter().find(|segment| segment.first_sequence == last.first_sequence);
+        let is_same = match kept {
+            // It is too old to be kept; the next one tells whether it follows.
+            None => true,
+            Some(kept) if (kept.number, kept.end_sequence) != (last.number, last.end_sequence) => false,
+            Some(kept) => {
+                let (offset, bytes) = (last.bytes.saturating_sub(TAIL_BYTES), last.bytes.min(TAIL_BYTES));
+                let there = source.read(LogFile::Segment(kept.number), offset, bytes as usize)?;
+                Some(there) == self.tail(&last, offset, bytes as usize)?
+            }
+        };
+        if !is_same {
+            self.begin_another(
+                "the segment before is not the same there; the node was brought back to an earlier state, or the repository is damaged",
+            );
+        }
+        Ok(())
+    }
+
+    /// Bytes of a stored segment; `None` if it is gone, or shorter than it was.
+    fn tail(&self, segment: &StoredSegment, offset: u64, bytes: usize) -> Result<Option<Vec<u8>>, Error> {
+        let path = segment_path(self.repository, segment.hash);
+        let file = match self.repository.disk().open(&path, OpenMode::Read) {
+            Err(error) if is_missing(&error) => return Ok(None),
+            file => file.map_err(Error::io("open", &path))?,
+        };
+        let mut tail = vec![0; bytes];
+        match file.read_exact_at(&mut tail, offset) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
+            read => read.map_err(Error::io("read", &path)).map(|()| Some(tail)),
+        }
+    }
+
+    fn begin_another(&mut self, why: &str) {
+        if let Some(chain) = self.chain.take() {
+            let gap = format!(
+                "the log of {} does not go on behind group {}: {why}",
+                self.url,
+                chain.end_sequence()
+            );
+            self.shipped.gaps.push(gap);
+        }
+    }
+
+    fn chain_from(&mut self, first_sequence: u64) -> &mut Chain {
+        let name = ChainName { store: self.store, generation: self.next_generation };
+        let (url, next) = (self.url.to_owned(), &mut self.next_generation);
+        self.chain.get_or_insert_with(|| {
+            *next = next.saturating_add(1);
+            Chain { name, url, first_sequence, reaches_ms: 0, segments: Vec::new() }
+        })
+    }
+
+    /// Takes over what is listed; true if that is all there is.
+    fn take(&mut self, listing: &LogListing, source: &mut dyn LogSource) -> Result<bool, Error> {
+        for kept in &listing.segments {
+            let end = self.chain.as_ref().map_or(kept.first_sequence, Chain::end_sequence);
+            if end != kept.first_sequence {
+                self.begin_another("a segment is missing");
+            }
+            match self.fetch(kept, source) {
+                Ok(segment) => self.chain_from(kept.first_sequence).segments.push(segment),
+                Err(Error::Store(error)) if error.is_corruption() => {
+                    // Nothing of it gets in, and what comes behind it is worth having.
+                    self.publish()?;
+                    self.begin_another(&format!("the node sent a segment that is not sound: {error}"));
+                    self.chain_from(kept.end_sequence);
+                }
+                Err(error) => return Err(error),
+            }
+            if self.shipped.bytes - self.published_bytes >= PUBLISH_EVERY_BYTES {
+                self.published_bytes = self.shipped.bytes;
+                self.publish()?;
+            }
+        }
+        let end = self.chain.as_ref().map(Chain::end_sequence);
+        let is_behind = end.is_some_and(|end| end < listing.end_sequence);
+        if is_behind && !listing.segments.is_empty() {
+            self.publish()?;
+            return Ok(false);
+        }
+        if end.is_some_and(|end| end != listing.end_sequence && listing.segments.is_empty()) {
+            self.begin_another("the node does not keep what follows");
+        }
+        let chain = self.chain_from(listing.end_sequence);
+        chain.reaches_ms = chain.reaches_ms.max(listing.reaches_ms);
+        self.publish()?;
+        Ok(true)
+    }
+
+    fn publish(&self) -> Result<(), Error> {
+        self.chain.as_ref().map_or(Ok(()), |chain| self.repository.publish_chain(self.writing, chain))
+    }
+
+    fn incoming(&self, name: &str) -> Result<Incoming, Error> {
+        Incoming::begin(self.repository, self.repository.log_dir().join(format!("{name}.new")))
+    }
+
+    fn fetch(&mut self, kept: &KeptSegment, source: &mut dyn LogSource) -> Result<StoredSegment, Error> {
+        let (file, sequences) = (LogFile::Segment(kept.number), (kept.first_sequence, kept.end_sequence));
+        let mut reader = SegmentReader::new(&PathBuf::from(file.name()), sequences);
+        let mut incoming = self.incoming(&format!("{:032x}-{:06}", self.store, kept.number))?;
+        let (mut offset, mut oldest, mut larges) = (0, u64::MAX, BTreeSet::new());
+        while !reader.is_complete() {
+            let piece = read_piece(source, file, offset)?;
+            if piece.is_empty() {
+                break;
+            }
+            offset += piece.len() as u64;
+            let read = reader.push(&piece, &mut |cell| {
+                oldest = oldest.min(cell.stamp.version.timestamp);
+                if let LogValue::Large(large) = cell.value {
+                    larges.insert(large);
+                }
+                Ok(())
+            })?;
+            incoming.write(&read)?;
+        }
+        reader.finish()?;
+        incoming.close()?;
+        let larges = larges.into_iter().map(|large| self.large(kept.number, large, source));
+        let larges = larges.collect::<Result<Vec<_>, Error>>()?;
+        let (hash, bytes) = (incoming.hash(), incoming.bytes());
+        incoming.publish(&segment_path(self.repository, hash))?;
+        self.shipped.segments += 1;
+        self.shipped.bytes += bytes;
+        let &KeptSegment { number, first_sequence, end_sequence, .. } = kept;
+        Ok(StoredSegment { number, first_sequence, end_sequence, bytes, hash, oldest, larges })
+    }
+
+    /// A large value that a segment names: what an earlier segment names as well is not fetched again.
+    fn large(
+        &mut self,
+        segment: u64,
+        value: LargeValue,
+        source: &mut dyn LogSource,
+    ) -> Result<StoredLarge, Error> {
+        if let Some(stored) = self.known_large(value)? {
+            return Ok(stored);
+        }
+        let file = LogFile::Large { segment, file: value.file };
+        let mut incoming = self.incoming(&format!("{:032x}-{:06}-large", self.store, value.file))?;
+        loop {
+            let piece = read_piece(source, file, incoming.bytes())?;
+            if piece.is_empty() {
+                break;
+            }
+            incoming.write(&piece)?;
+        }
+        incoming.close()?;
+        check_large(self.repository.disk(), value, incoming.path().clone())?;
+        let stored = StoredLarge { value, bytes: incoming.bytes(), hash: incoming.hash() };
+        incoming.publish(&large_path(self.repository, stored.hash))?;
+        self.shipped.bytes += stored.bytes;
+        Ok(stored)
+    }
+
+    fn known_large(&self, value: LargeValue) -> Result<Option<StoredLarge>, Error> {
+        let segments = self.chain.iter().flat_map(|chain| chain.segments.iter().rev());
+        let Some(known) = segments.flat_map(|segment| &segment.larges).find(|large| large.value == value)
+        else {
+            return Ok(None);
+        };
+        let path = large_path(self.repository, known.hash);
+        match self.repository.disk().open(&path, OpenMode::Read) {
+            Err(error) if is_missing(&error) => Ok(None),
+            opened => opened.map_err(Error::io("open", &path)).map(|_| Some(*known)),
+        }
+    }
+}
+
+fn read_piece(source: &mut dyn LogSource, file: LogFile, offset: u64) -> Result<Vec<u8>, Error> {
+    let piece = source.read(file, offset, PIECE_BYTES_MAX)?;
+    if piece.len() > PIECE_BYTES_MAX {
+        return Err(Error::Source(format!("{} bytes were sent for {PIECE_BYTES_MAX}", piece.len())));
+    }
+    Ok(piece)
+}

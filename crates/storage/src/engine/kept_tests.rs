@@ -1,0 +1,182 @@
+//! Log that is kept: it has no gap, is bounded, and costs no write.
+
+use std::path::Path;
+use std::time::Duration;
+
+use ladoga_env::Env;
+use ladoga_env::sim::{self, PowerCut, SimDisk};
+use ladoga_model::{Stamp, Version};
+
+use super::background::Pace;
+use crate::log_file::parse_large;
+use crate::{Background, Durability, Engine, KeptSegment, Options, WriteBatch};
+
+const DIR: &str = "/data";
+
+fn options(memtable_bytes: usize) -> Options {
+    Options {
+        background: Background::Manual,
+        memtable_bytes: Some(memtable_bytes),
+        table_bytes: Some(16 << 10),
+        level_1_bytes: Some(32 << 10),
+        reserve_bytes: Some(0),
+        keep_log_ms: Some(60_000),
+        ..Options::new(16 << 20, Durability::Always)
+    }
+}
+
+fn write(engine: &Engine, number: u64, key: &[u8], value: &[u8]) -> Result<(), crate::Error> {
+    let stamp = Stamp::new(Version { timestamp: number, node: 0 });
+    let mut batch = WriteBatch::new();
+    if value.len() as u64 >= crate::BLOB_BYTES_MIN {
+        let mut writer = engine.create_blob()?;
+        writer.write(value)?;
+        batch.put_blob(key, stamp, writer.finish()?);
+    } else {
+        batch.put(key, stamp, value);
+    }
+    engine.write_group(&[batch])
+}
+
+fn files(disk: &SimDisk) -> Vec<String> {
+    let kept = Path::new(DIR).join("wal-kept");
+    let inside = disk.paths().into_iter().filter(|path| path.starts_with(&kept));
+    inside.map(|path| path.file_name().expect("a name").to_string_lossy().into_owned()).collect()
+}
+
+/// Everything from the first group on, up to what was written last.
+#[track_caller]
+fn expect_no_gap(engine: &Engine) -> Vec<KeptSegment> {
+    let end = engine.seal_log().expect("a sound disk").expect("it keeps its log");
+    let kept = engine.kept_log(0, usize::MAX);
+    assert_eq!(kept.first().map(|first| first.first_sequence), Some(1));
+    assert!(kept.windows(2).all(|pair| pair[0].end_sequence == pair[1].first_sequence), "{kept:?}");
+    assert_eq!(kept.last().map(|last| last.end_sequence), Some(end));
+    kept
+}
+
+/// Opens a store of a log that memory has no room for, after a power cut.
+#[test]
+fn a_log_that_is_more_than_memory_has_room_for_is_kept_too() {
+    let (env, disk, _) = sim::env(1);
+    let engine = Engine::open(env.clone(), Path::new(DIR), options(256 << 10)).expect("a new store");
+    for number in 1..400 {
+        let value = vec![7; if number % 90 == 0 { 300_000 } else { 2_000 }];
+        write(&engine, number, &(number % 50).to_be_bytes(), &value).expect("room");
+    }
+    assert!(engine.statistics().sealed_memtables > 1);
+    disk.power_cut(PowerCut::LoseAll);
+    drop(engine);
+    disk.power_on();
+    let engine = Engine::open(env, Path::new(DIR), options(16 << 10)).expect("a store");
+    let kept = expect_no_gap(&engine);
+    assert!(kept.len() > 2, "{kept:?}");
+    assert_eq!(files(&disk).iter().filter(|name| parse_large(name).is_some()).count(), 4);
+}
+
+#[test]
+fn segments_are_used_again_only_by_a_store_that_keeps_none() {
+    let (env, disk, _) = sim::env(2);
+    let mut options = options(16 << 10);
+    for keep_log_ms in [None, Some(60_000), None] {
+        options.keep_log_ms = keep_log_ms;
+        let engine = Engine::open(env.clone(), Path::new(DIR), options.clone()).expect("a store");
+        for number in 1..100 {
+            write(&engine, number, b"key", &[7; 1_000]).expect("room");
+            engine.step().expect("a sound disk");
+        }
+        assert_eq!(engine.kept_log(0, 99).is_empty(), keep_log_ms.is_none());
+        assert_eq!(files(&disk).is_empty(), keep_log_ms.is_none());
+        engine.close().expect("it closes");
+    }
+}
+
+#[test]
+fn it_goes_when_it_is_old() {
+    let (env, disk, clock) = sim::env(3);
+    let engine = Engine::open(env, Path::new(DIR), options(16 << 10)).expect("a new store");
+    let value = vec![7; 300_000];
+    write(&engine, 1, b"old", &value).expect("room");
+    engine.seal_log().expect("a sound disk");
+    clock.advance(Duration::from_secs(50));
+    write(&engine, 2, b"old", b"replaced").expect("room");
+    engine.seal_log().expect("a sound disk");
+    assert_eq!(files(&disk).len(), 3);
+    clock.advance(Duration::from_secs(11));
+    engine.step().expect("a sound disk");
+    assert_eq!((engine.kept_log(0, 9).len(), files(&disk).len()), (1, 1), "{:?}", files(&disk));
+}
+
+fn full_env(seed: u64, capacity: u64) -> (Env, SimDisk) {
+    let (env, disk, _) = sim::env(seed);
+    disk.set_capacity(capacity);
+    (env, disk)
+}
+
+/// What the threads do. What fails for lack of space works out when it is tried again.
+fn work(engine: &Engine) {
+    let mut failed = 0;
+    loop {
+        let flushed = engine.inner.flush_step();
+        let worked = flushed.and_then(|flushed| Ok(engine.inner.compact_step(Pace::Patient)? || flushed));
+        match worked {
+            Ok(true) => failed = 0,
+            Ok(false) => return,
+            Err(error) => {
+                failed += 1;
+                assert!(failed < 3 && error.is_disk_full(), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_write_is_refused_for_log_that_is_kept() {
+    for reserve_bytes in [0, 200 << 10] {
+        let (env, disk) = full_env(4, 4 << 20);
+        let options = Options { reserve_bytes: Some(reserve_bytes), ..options(32 << 10) };
+        let engine = Engine::open(env, Path::new(DIR), options).expect("a new store");
+        let mut most = 0;
+        // Ten times what the disk has room for, of which nearly all is replaced.
+        for number in 1..2_000 {
+            let value = vec![7; if number % 100 == 0 { 300_000 } else { 9_000 }];
+            let written = write(&engine, number, &(number % 4).to_be_bytes(), &value);
+            assert!(written.is_ok(), "{reserve_bytes}, {number}: {written:?}");
+            work(&engine);
+            most = most.max(engine.kept_log(0, usize::MAX).len());
+        }
+        let kept = engine.kept_log(0, usize::MAX);
+        assert!(most > 3 && kept.len() < 200, "{} of {most}", kept.len());
+        assert!(kept.windows(2).all(|pair| pair[0].end_sequence == pair[1].first_sequence), "{kept:?}");
+        assert!(files(&disk).len() < 250);
+    }
+}
+
+/// What a crash leaves of the names is removed, or is a segment.
+#[test]
+fn a_power_cut_at_any_step_leaves_no_gap() {
+    for policy in [PowerCut::LoseAll, PowerCut::KeepAll, PowerCut::Random] {
+        for step in 0..90 {
+            let (env, disk, _) = sim::env(step + 1);
+            let engine = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("a new store");
+            disk.cut_power_at_operation(step, policy);
+            let mut number = 0;
+            while disk.is_powered() {
+                number += 1;
+                let value = vec![7; if number % 7 == 0 { 300_000 } else { 3_000 }];
+                _ = write(&engine, number, &number.to_be_bytes(), &value);
+                _ = engine.step();
+            }
+            drop(engine);
+            disk.clear_faults();
+            disk.power_on();
+            let engine = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("a store");
+            write(&engine, number + 1, b"one more", b"value").expect("room");
+            let kept = expect_no_gap(&engine);
+            let numbers: Vec<u64> = kept.iter().map(|segment| segment.number).collect();
+            for (segment, _) in files(&disk).iter().filter_map(|name| parse_large(name)) {
+                assert!(numbers.contains(&segment), "{policy:?} {step}: {segment} is none of {numbers:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The log of the last hours, kept for backups that restore to a point in time.
+//!
+//! A segment gets a second name in `wal-kept/` before the manifest says that its records are in tables, and loses its first one
+//! afterwards: so at each moment, a crash leaves it under one of them. A large value that it names gets a name there, too, one for
+//! each segment. Nothing that is written for a client waits for any of it, and what cannot be kept is a gap that backups find.
+
+use std::collections::btree_map::OccupiedEntry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ladoga_env::{Clock, Disk, OpenMode};
+use parking_lot::Mutex;
+
+use crate::error::Error;
+use crate::frame::{HEADER_BYTES_MAX, Header, LogKind};
+use crate::log_bytes::LogBytes;
+use crate::log_file::{KeptSegment, LogFile, kept_dir, large_name, parse_large};
+use crate::paths;
+
+/// More segments are not kept, however old they may become.
+const KEPT_SEGMENTS_MAX: usize = 1 << 16;
+
+/// The segments that are kept, oldest first.
+pub(crate) struct KeptLog {
+    disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+    dir: PathBuf,
+    kept: PathBuf,
+    keep_ms: u64,
+    segments: Mutex<BTreeMap<u64, KeptSegment>>,
+    /// Where the groups of a segment end that takes no more, by its number; until it is shortened.
+    ends: Mutex<BTreeMap<u64, u64>>,
+}
+
+impl KeptLog {
+    /// Finds what is kept in `dir`, and removes what a crash has left.
+    pub(crate) fn open(
+        disk: &Arc<dyn Disk>,
+        clock: &Arc<dyn Clock>,
+        dir: &Path,
+        keep_ms: u64,
+    ) -> Result<KeptLog, Error> {
+        let kept = kept_dir(dir);
+        disk.create_dir_all(&kept).map_err(Error::io("create directory", &kept))?;
+        let names = disk.list(&kept).map_err(Error::io("list", &kept))?;
+        let found = names.iter().filter_map(|name| KeptSegment::parse(name));
+        let segments: BTreeMap<u64, KeptSegment> = found.map(|segment| (segment.number, segment)).collect();
+        let is_needed = |name: &String| match KeptSegment::parse(name) {
+            Some(segment) => segments.get(&segment.number) == Some(&segment),
+            None => parse_large(name).is_some_and(|(segment, _)| segments.contains_key(&segment)),
+        };
+        for name in names.iter().filter(|name| !is_needed(name)) {
+            let path = kept.join(name);
+            disk.remove(&path).map_err(Error::io("remove", path))?;
+        }
+        let (disk, clock, dir) = (Arc::clone(disk), Arc::clone(clock), dir.to_path_buf());
+        let (segments, ends) = (Mutex::new(segments), Mutex::default());
+        Ok(KeptLog { disk, clock, dir, kept, keep_ms, segments, ends })
+    }
+
+    /// Removes what a store kept that is to keep none: its files may be used again from now on.
+    pub(crate) fn remove_all_in(disk: &dyn Disk, dir: &Path) -> Result<(), Error> {
+        let kept = kept_dir(dir);
+        let names = match disk.list(&kept) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            names => names.map_err(Error::io("list", &kept))?,
+        };
+        for name in &names {
+            let path = kept.join(name);
+            disk.remove(&path).map_err(Error::io("remove", path))?;
+        }
+        if names.is_empty() {
+            Ok(())
+        } else {
+            disk.sync_dir(&kept).map_err(Error::io("sync directory", kept))
+        }
+    }
+
+    /// Notes where the groups of a segment end.
+    pub(crate) fn ends_at(&self, number: u64, offset: u64) {
+        self.ends.lock().insert(number, offset);
+    }
+
+    /// Keeps a segment, durably, and the large values that it names. The log has it under its own name until after that.
+    pub(crate) fn keep(&self, number: u64, end_sequence: u64, larges: &BTreeSet<u64>) -> Result<(), Error> {
+        if self.segments.lock().contains_key(&number) {
+            return Ok(());
+        }
+        let path = paths::wal(&self.dir, number);
+        let file = self.disk.open(&path, OpenMode::ReadWrite).map_err(Error::io("open", &path))?;
+        let mut bytes = vec![0; HEADER_BYTES_MAX];
+        file.read_exact_at(&mut bytes, 0).map_err(Error::io("read", &path))?;
+        let header = Header::read(LogKind::Wal, &mut LogBytes::of(&path, bytes))?;
+        let Some(header) = header.filter(|header| header.log.number == number) else {
+            return Err(Error::Corruption {
+                path,
+                offset: 0,
+                what: "log segment header",
+                expected: format!("that of segment {number}"),
+                found: "another one, or none".to_owned(),
+            });
+        };
+        let first_sequence = header.first_sequence;
+        if first_sequence >= end_sequence {
+            return Ok(());
+        }
+        // What a store that syncs less often has not synced yet.
+        file.sync_data().map_err(Error::io("sync", &path))?;
+        for &large in larges {
+            self.link(&paths::blob(&self.dir, large), &self.kept.join(large_name(number, large)))?;
+        }
+        let kept_ms = self.clock.wall_ms();
+        let segment = KeptSegment { number, first_sequence, end_sequence, kept_ms };
+        self.link(&path, &self.kept.join(segment.file_name()))?;
+        self.disk.sync_dir(&self.kept).map_err(Error::io("sync directory", &self.kept))?;
+        self.segments.lock().insert(number, segment);
+        Ok(())
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> Result<(), Error> {
+        match self.disk.hard_link(from, to) {
+            // By an attempt that failed later on.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            linked => linked.map_err(Error::io("link", to)),
+        }
+    }
+
+    /// Gives back the room that a segment has not used. The log does not need it any more: there it had to be as long as it was
+    /// made.
+    pub(crate) fn shorten(&self, number: u64) {
+        let Some(end) = self.ends.lock().remove(&number) else { return };
+        let Some(segment) = self.segments.lock().get(&number).copied() else { return };
+        let path = self.kept.join(segment.file_name());
+        let open = self.disk.open(&path, OpenMode::ReadWrite);
+        if let Err(error) = open.and_then(|file| file.truncate(end)) {
+            tracing::warn!(path = %path.display(), %error, "could not shorten a segment that is kept");
+        }
+    }
+
+    /// Removes what is older than it has to be.
+    pub(crate) fn remove_old(&self) {
+        let now_ms = self.clock.wall_ms();
+        let is_old = |segment: &KeptSegment| segment.kept_ms.saturating_add(self.keep_ms) < now_ms;
+        loop {
+            let mut segments = self.segments.lock();
+            let is_too_much = segments.len() > KEPT_SEGMENTS_MAX;
+            let oldest = segments.first_entry().filter(|oldest| is_too_much || is_old(oldest.get()));
+            let Some(oldest) = oldest.map(OccupiedEntry::remove) else { return };
+            self.remove(oldest);
+        }
+    }
+
+    /// Removes the oldest segment, because the disk has no room for it; false if there is none.
+    pub(crate) fn remove_oldest(&self) -> bool {
+        let Some((_, oldest)) = self.segments.lock().pop_first() else { return false };
+        tracing::warn!(
+            segment = oldest.number,
+            "the disk is nearly full: removed the oldest log that was kept"
+        );
+        self.remove(oldest);
+        true
+    }
+
+    /// Removes all of it, for the same reason.
+    pub(crate) fn remove_all(&self) -> bool {
+        let mut has_removed = false;
+        while self.remove_oldest() {
+            has_removed = true;
+        }
+        has_removed
+    }
+
+    /// The segment first: what a crash leaves of its large values is removed when the store is opened again.
+    fn remove(&self, segment: KeptSegment) {
+        let larges = self.disk.list(&self.kept).unwrap_or_default().into_iter();
+        let larges =
+            larges.filter(|name| parse_large(name).is_some_and(|(number, _)| number == segment.number));
+        for name in std::iter::once(segment.file_name()).chain(larges) {
+            let path = self.kept.join(name);
+            if let Err(error) = self.disk.remove(&path) {
+                tracing::warn!(path = %path.display(), %error, "could not remove log that was kept");
+            }
+        }
+    }
+
+    /// The segments, oldest first, from the one on that ends behind `after`.
+    pub(crate) fn segments(&self, after: u64, count_max: usize) -> Vec<KeptSegment> {
+        let segments = self.segments.lock();
+        segments.values().filter(|segment| segment.end_sequence > after).take(count_max).copied().collect()
+    }
+
+    /// Where a file is; `None` if it is not there any more.
+    pub(crate) fn path(&self, file: LogFile) -> Option<PathBuf> {
+        let (LogFile::Segment(number) | LogFile::Large { segment: number, .. }) = file;
+        let segment = self.segments.lock().get(&number).copied()?;
+        Some(self.kept.join(match file {
+            LogFile::Segment(_) => segment.file_name(),
+            LogFile::Large { segment, file } => large_name(segment, file),
+        }))
+    }
+}

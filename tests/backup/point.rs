@@ -50,7 +50,7 @@ fn change(node: &Node, round: u64) {
     let mut connection = node.connect();
     connection.put("plain", &value(round, 700));
     connection.put("large", &value(round, 300_000 + round as usize * 5_000));
-    if round % 2 == 0 {
+    if round.is_multiple_of(2) {
         connection.put("deleted", b"here");
         connection.delete("later");
     } else {

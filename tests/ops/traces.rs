@@ -22,7 +22,7 @@ fn ask(connection: &mut Connection, line: &str, fields: &str, body: &[u8]) -> Re
 }
 
 fn launch(collector: &str, share: &str) -> Launch {
-    Launch::new().flag("--otlp", collector).flag("--otlp-sample", share).flag("--threads", "1")
+    Launch::new().flag("--otlp", collector).env("LADOGA_OTLP_SAMPLE", share).flag("--threads", "1")
 }
 
 /// Nodes of one cluster, all of which are in touch.
@@ -164,9 +164,10 @@ fn a_share_of_all_requests_is_recorded_and_redis_is_no_exception() {
     let (collector, port, directory) = (Collector::start(Answers::Takes), Port::claim(), Directory::new());
     let headers = directory.path().join("headers");
     fs::write(&headers, format!("# for the collector\nAuthorization: Bearer {SECRET}\n")).expect("a file");
-    let launch = launch(&collector.url(), "1").flag("--resp", &port.address().to_string());
+    let launch =
+        launch(&collector.url(), "0").flag("--otlp-sample", "1").flag("--resp", &port.address().to_string());
     let launch = launch.env("LADOGA_OTLP_HEADERS_FILE", headers.to_str().expect("a path"));
-    let mut node = launch.flag("--otlp-service", "shop-store").start();
+    let mut node = launch.env("LADOGA_OTLP_SERVICE", "shop-store").start();
     node.connect().put(KEY, VALUE);
     assert_eq!(node.connect().request("GET", "/metrics", None).status, 200);
     let mut redis = Connection::open(port.address());
@@ -221,9 +222,10 @@ fn a_collector_that_is_of_no_use_harms_no_request() {
 }
 
 #[test]
-fn a_collector_may_come_late() {
+fn a_collector_that_is_away_is_told_of_and_harms_no_request() {
     let port = Port::claim();
-    let mut node = launch(&port.url(), "1").start();
+    let launch = Launch::new().env("LADOGA_OTLP", &port.url()).flag("--otlp-sample", "1");
+    let mut node = launch.start();
     node.connect().put("k", b"v");
     wait_until("spans that nobody takes", || outcome(&node, "failed") > 0.0);
     assert!(node.log().contains("spans cannot be exported"), "{}", node.log());

@@ -56,6 +56,7 @@ impl LoopContext {
     }
 
     /// The same with traces that are recorded.
+    #[must_use]
     pub fn with_traces(self, traces: Option<Arc<Traces>>) -> LoopContext {
         LoopContext { traces, ..self }
     }

@@ -13,7 +13,7 @@ use super::error::PeerError;
 use super::traced::AskedSpan;
 use crate::cluster::Cluster;
 use crate::membership::PeerView;
-use crate::wire::{Answer, PROTOCOL_VERSION_MIN, READS_SINCE, Reads, Request, TRACES_SINCE};
+use crate::wire::{Answer, PROTOCOL_VERSION_MIN, READS_SINCE, Reads, Request, TRACES_MAX, TRACES_SINCE};
 
 /// The error of a connection that the peer closed because it was idle.
 pub(crate) const IDLE: &str = "the peer closed a connection that was not used";
@@ -69,7 +69,7 @@ pub(crate) struct PeerLink {
     /// Reads that come behind them: those of a turn share a frame.
     unsent_reads: RefCell<Reads>,
     /// Of which traces those are that are not written yet.
-    pub(super) unsent_traces: RefCell<Vec<(u32, TraceContext)>>,
+    unsent_traces: RefCell<Vec<(u32, TraceContext)>>,
     /// Where, in them, those begin that joined a connection in the making.
     joined_at: Cell<usize>,
     /// Since when the peer has owed an answer and sent nothing.
@@ -149,6 +149,17 @@ impl PeerLink {
             Phase::Up | Phase::Connecting => {}
         }
         Ok(())
+    }
+
+    /// A request is queued that may be a part of a span. Its peer is told, unless it is to be told of too many.
+    #[inline]
+    fn begin_span(&self, of: Option<TraceContext>, request: &Request, number: u32) -> Option<Box<AskedSpan>> {
+        let span = AskedSpan::begin(&self.core, of?, request)?;
+        let mut unsent = self.unsent_traces.borrow_mut();
+        if unsent.len() < TRACES_MAX {
+            unsent.push((number, span.context()));
+        }
+        Some(span)
     }
 
     pub(crate) fn is_up(&self) -> bool {
@@ -250,7 +261,7 @@ impl PeerLink {
             }
             self.view.failures.fetch_add(1, Ordering::Relaxed);
             if let Some(span) = span {
-                self.end_span(&span, Err(error));
+                span.end(&self.core, self.url(), Err(error));
             }
             waiter.answered(slot, Err(failure_of(error, now_ms.saturating_sub(sent_at_ms))));
         }
@@ -293,7 +304,7 @@ impl PeerLink {
         drop(pending);
         self.pending_bytes.set(self.pending_bytes.get() - bytes);
         if let Some(span) = span {
-            self.end_span(&span, Ok(&answer));
+            span.end(&self.core, self.url(), Ok(&answer));
         }
         waiter.answered(slot, Ok(answer));
         true

@@ -1,9 +1,8 @@
 use ladoga_model::TraceContext;
-use ladoga_runtime::{OpenSpan, SpanFacts, SpanKind};
+use ladoga_runtime::{LoopContext, OpenSpan, SpanFacts, SpanKind};
 
 use super::error::PeerError;
-use super::peer_link::PeerLink;
-use crate::wire::{Answer, Request, TRACES_MAX};
+use crate::wire::{Answer, Request};
 
 /// A request whose trace is recorded, for as long as the peer owes its answer.
 pub(super) struct AskedSpan {
@@ -11,40 +10,30 @@ pub(super) struct AskedSpan {
     name: &'static str,
 }
 
-impl PeerLink {
-    /// A request is queued that is a part of this span, if it is one. The peer is told that its work is a part of the new one.
-    #[inline]
-    pub(super) fn begin_span(
-        &self,
-        of: Option<TraceContext>,
-        request: &Request,
-        number: u32,
-    ) -> Option<Box<AskedSpan>> {
-        of.and_then(|of| self.begin_part(of, request, number))
+impl AskedSpan {
+    /// A request is queued that is a part of this span; none if nothing is recorded.
+    #[cold]
+    pub(super) fn begin(core: &LoopContext, of: TraceContext, request: &Request) -> Option<Box<AskedSpan>> {
+        let span = core.traces.as_ref()?.child_now(of);
+        Some(Box::new(AskedSpan { span, name: request.name() }))
     }
 
-    #[cold]
-    fn begin_part(&self, of: TraceContext, request: &Request, number: u32) -> Option<Box<AskedSpan>> {
-        let span = self.core.traces.as_ref()?.child_now(of);
-        let mut unsent = self.unsent_traces.borrow_mut();
-        // One turn has no more of them, as a rule. Of others, the peer records nothing.
-        if unsent.len() < TRACES_MAX {
-            unsent.push((number, span.context));
-        }
-        Some(Box::new(AskedSpan { span, name: request.name() }))
+    /// What the peer is told that its work is a part of.
+    pub(super) const fn context(&self) -> TraceContext {
+        self.span.context
     }
 
     /// The peer has answered, or it is known that it will not.
     #[cold]
-    pub(super) fn end_span(&self, asked: &AskedSpan, answer: Result<&Answer, &PeerError>) {
-        let Some(traces) = &self.core.traces else { return };
+    pub(super) fn end(self, core: &LoopContext, url: &str, answer: Result<&Answer, &PeerError>) {
+        let Some(traces) = &core.traces else { return };
         let failed = match answer {
             Ok(Answer::Refused(refusal)) => Some(refusal.to_string().into()),
             Ok(_) => None,
             Err(error) => Some(error.to_string().into()),
         };
-        let attributes = vec![("ladoga.peer", self.view.url.clone().into())];
-        let facts = SpanFacts { attributes, failed, ..SpanFacts::new(asked.name, SpanKind::Client) };
-        traces.end_now(asked.span, facts);
+        let attributes = vec![("ladoga.peer", url.to_owned().into())];
+        let facts = SpanFacts { attributes, failed, ..SpanFacts::new(self.name, SpanKind::Client) };
+        traces.end_now(self.span, facts);
     }
 }

@@ -22,7 +22,7 @@ impl<S: Store> Asked<S> {
     }
 
     /// The same as a part of a span of the peer, if it is one.
-    pub(super) fn as_part(mut self, of: Option<TraceContext>, name: &'static str) -> Asked<S> {
+    pub(super) fn part_of(mut self, of: Option<TraceContext>, name: &'static str) -> Asked<S> {
         let traces = self.session.replica.core.traces.as_ref();
         self.span = traces.zip(of).map(|(traces, of)| (traces.child_now(of), name));
         self

@@ -53,7 +53,7 @@ impl<S: Store> Session<S> {
         let asked = Asked::new(self, number, bytes);
         let asked = match self.traces.take(number) {
             None => asked,
-            of => asked.as_part(of, request.name()),
+            of => asked.part_of(of, request.name()),
         };
         self.serve(asked, request, writes);
         Ok(())

@@ -4,6 +4,7 @@
 //! - `service`: what a supervisor is told (`Type=notify`), settings that are only checked, logs as JSON
 //! - `slow`: requests that the log tells of; `hot`: what clients ask for most; `watch`: what a node does, look after look
 //! - `upgrade`: what earlier releases wrote, and nodes of two releases; `helm`: the chart
+//! - `traces`: of requests, at a collector (`collector`) of OpenTelemetry; in a build without them, that they are refused
 //! - `telemetry`: every metric that a dashboard or an alert names exists; a real Prometheus reads a node
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
@@ -11,12 +12,19 @@
 #[expect(dead_code, unused_imports, reason = "every test crate uses its part")]
 mod support;
 
+#[cfg(feature = "otel")]
+mod collector;
 mod helm;
 mod hot;
 mod install;
 mod service;
 mod slow;
 mod telemetry;
+#[cfg(feature = "otel")]
+mod traces;
+#[cfg(not(feature = "otel"))]
+#[path = "no_traces.rs"]
+mod traces;
 mod upgrade;
 mod watch;
 

@@ -6,6 +6,7 @@
 //! - `auth`: who may do what
 //! - `door`: what the requests of an event loop share
 //! - `handlers`: parse, ask the service, answer
+//! - `traced`: requests whose traces are recorded
 //! - `slow`: the log of slow requests
 //! - `serve`: a connection from its first request to its last word
 //! - `resp`: the same for the protocol of Redis
@@ -24,6 +25,7 @@ mod http;
 mod resp;
 mod serve;
 mod slow;
+mod traced;
 
 pub use auth::{Access, Audit, Guard, Hosts};
 pub use connection::{Core, Link, handshakes};

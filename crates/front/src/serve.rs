@@ -17,7 +17,9 @@ use crate::connection::{
     write_stream, yield_once,
 };
 use crate::door::Door;
-use crate::handlers::{self, Audited, Outcome, Reply, announced_bytes, known_bytes, tell_slow};
+use crate::handlers::{
+    self, Audited, Outcome, Reply, announced_bytes, begin_traced, end_traced, known_bytes, tell_slow,
+};
 use crate::http::{Answer, ETag, EVENTS, NDJSON, Refusal};
 
 /// A body up to this length is copied behind its head; a longer one is written from its own buffer.
@@ -129,7 +131,11 @@ async fn answer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>, request: Reque
     let started_ns = core.clock.monotonic_ns();
     let (audited, received_bytes) = (Audited::begin(door, &request), announced_bytes(&request));
     link.asked.begin_anew();
+    if let Some(traces) = &core.traces {
+        begin_traced(traces, link, &request, started_ns);
+    }
     let (operation, reply) = handlers::handle(door, link, request);
+    let is_at_once = matches!(reply, Reply::Now(_));
     let outcome = match reply {
         Reply::Now(outcome) => outcome,
         Reply::Later(later) => wait_for(link, later).await,
@@ -148,6 +154,10 @@ async fn answer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>, request: Reque
     if core.slow.is_slow(total_ns) {
         let bytes = (received_bytes, known_bytes(&outcome));
         tell_slow(door, link, (operation, status), bytes, (total_ns, now_ns));
+    }
+    if let Some(traces) = &core.traces {
+        let bytes = (received_bytes, known_bytes(&outcome));
+        end_traced((traces, door), link, (operation, status), bytes, (now_ns, is_at_once));
     }
     let written = match outcome {
         Outcome::Answer(answer) => write_answer(core, link, answer).await.map_err(StreamError::from),

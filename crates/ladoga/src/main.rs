@@ -2,7 +2,7 @@
 //!
 //! - `allocator`: the allocator, and when it returns memory to the system
 //! - `arguments`: the command line; `serve_flags`: of a node that runs; `access_flags`: of who may use it; `tls_flags`: of TLS;
-//!   `cassandra_arguments`: of a node without a store of its own; `node_arguments`: the URL of a node; `status_arguments`: of how one
+//!   `otlp_flags`: of traces; `cassandra_arguments`: of a node without a store of its own; `node_arguments`: the URL of a node; `status_arguments`: of how one
 //!   does; `range_arguments`: of a range; `changes_arguments`: of changes; `write_arguments`: what writes may ask for;
 //!   `batch_arguments`: of many operations or records; `copy_arguments`: of two nodes; `backup_arguments`: of backups;
 //!   `token_arguments`: of tokens; `certs_arguments`: of certificates; `install_arguments`: of what is installed beside the binary
@@ -26,6 +26,7 @@ mod copy_arguments;
 mod install_arguments;
 mod logging;
 mod node_arguments;
+mod otlp_flags;
 mod range_arguments;
 mod reload;
 mod serve_flags;

@@ -4,6 +4,7 @@ use clap::Args;
 
 use crate::access_flags::AccessFlags;
 use crate::cassandra_arguments::CassandraFlags;
+use crate::otlp_flags::OtlpFlags;
 use crate::tls_flags::TlsFlags;
 
 const SERVE_EXAMPLES: &str = "\
@@ -89,6 +90,8 @@ pub(crate) struct ServeFlags {
     pub(crate) engine: Option<String>,
     #[command(flatten)]
     pub(crate) cassandra: CassandraFlags,
+    #[command(flatten)]
+    pub(crate) otlp: OtlpFlags,
     /// TOML file with settings [default: none]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

@@ -8,6 +8,7 @@ mod key;
 mod quote;
 mod reader;
 mod replicas;
+mod trace;
 mod ttl;
 mod version;
 
@@ -18,5 +19,6 @@ pub use key::{KEY_BYTES_MAX, KeyError, VALUE_BYTES_MAX, check_key};
 pub use quote::Quote;
 pub use reader::Reader;
 pub use replicas::{Replicas, ReplicasError};
+pub use trace::{TraceContext, TraceParent};
 pub use ttl::{TTL_MS_MAX, Ttl, TtlError};
 pub use version::{Stamp, Version};

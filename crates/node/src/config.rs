@@ -4,7 +4,7 @@ use std::sync::Arc;
 use ladoga_access::PeerSecret;
 use ladoga_front::Access;
 use ladoga_replica::{Membership, PeerLimits};
-
+use ladoga_runtime::Traces;
 use ladoga_server::{Limits, Placement};
 
 /// What a node is started with.
@@ -30,6 +30,8 @@ pub struct Config {
     pub access: Arc<Access>,
     /// What its nodes show each other.
     pub peer_secret: Option<PeerSecret>,
+    /// Where spans go, if traces are recorded.
+    pub traces: Option<Arc<Traces>>,
 }
 
 impl Config {
@@ -47,6 +49,7 @@ impl Config {
             peer_limits: PeerLimits::default(),
             access: Arc::default(),
             peer_secret: None,
+            traces: None,
         }
     }
 }

@@ -69,6 +69,7 @@ impl<S: Store> Node<S> {
     pub fn start(config: Config, clock: Arc<dyn Clock>, net: Arc<dyn Net>) -> Result<Node<S>, StartError> {
         let Config { listen, resp, resp_flush, event_loops, placement, membership, limits, .. } = config;
         let (peer_limits, peer_secret, access) = (config.peer_limits, config.peer_secret, config.access);
+        let traces = config.traces;
         let listen = vec![listen, resp];
         let supervisor = Supervisor::default();
         let membership = match membership {
@@ -91,6 +92,7 @@ impl<S: Store> Node<S> {
             clock,
             metrics,
             supervisor: supervisor.clone(),
+            traces,
         };
         let of_loops = Arc::clone(&shared);
         let server = match membership.clone() {

@@ -25,7 +25,7 @@ pub struct Stateless {
 impl Stateless {
     /// Listens, and serves from there.
     pub fn start(config: Config, clock: Arc<dyn Clock>, driver: Driver) -> Result<Stateless, StartError> {
-        let Config { listen, resp, resp_flush, event_loops, placement, limits, access, .. } = config;
+        let Config { listen, resp, resp_flush, event_loops, placement, limits, access, traces, .. } = config;
         let of_loops = Arc::clone(&access);
         let supervisor = Supervisor::default();
         let loops =
@@ -39,6 +39,7 @@ impl Stateless {
             clock,
             metrics,
             supervisor: supervisor.clone(),
+            traces,
         };
         let (services, nodes) = (driver.services(), driver.replicas_max());
         let server = Server::start(config, move |index, context| {

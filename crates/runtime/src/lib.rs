@@ -7,6 +7,7 @@
 //! - `keepalive`: when the connection of a peer counts as dead
 //! - `one_shot`: an answer for one task of an event loop
 //! - `metrics`: the figures of event loops, each written by its own thread
+//! - `traces`: spans of the requests whose traces are recorded, on their way to whoever exports them
 //!
 //! It stands below the stores, so that a store can start supervised tasks; and apart from `service`, which needs no
 //! clock and no threads.
@@ -19,6 +20,7 @@ mod loop_context;
 mod metrics;
 mod one_shot;
 mod supervisor;
+mod traces;
 
 pub use gates::{Address, Displaced, Gate, OverCapacity, Permit};
 pub use hot::{AccessKind, HotKeys, HotList, HotName, HotReport};
@@ -27,3 +29,6 @@ pub use loop_context::{LoopContext, SCRATCH_BYTES};
 pub use metrics::{CommandKind, HistogramSum, LoopMetrics, Metrics, Operation, Sums, Tail, Taken};
 pub use one_shot::OneShot;
 pub use supervisor::{Panicked, Supervisor};
+pub use traces::{
+    AttributeValue, Attributes, OpenSpan, Span, SpanFacts, SpanFigures, SpanKind, SpanQueue, Traces,
+};

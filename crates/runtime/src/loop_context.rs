@@ -2,8 +2,9 @@ use std::cell::{Cell, RefCell, RefMut};
 use std::sync::Arc;
 
 use ladoga_env::Clock;
+use ladoga_model::TraceContext;
 
-use crate::{LoopMetrics, Supervisor};
+use crate::{LoopMetrics, OpenSpan, SpanFacts, SpanKind, Supervisor, Traces};
 
 /// What everything on one event loop shares: its clock, its figures, and whether it is about to end.
 pub struct LoopContext {
@@ -13,6 +14,8 @@ pub struct LoopContext {
     pub metrics: Arc<LoopMetrics>,
     /// By which tasks are started that the node cannot do without.
     pub supervisor: Supervisor,
+    /// Where spans go, if traces are recorded.
+    pub traces: Option<Arc<Traces>>,
     age: LoopClock,
     is_draining: Cell<bool>,
     scratch: RefCell<Vec<u8>>,
@@ -49,7 +52,26 @@ impl LoopContext {
     pub fn new(clock: Arc<dyn Clock>, metrics: Arc<LoopMetrics>, supervisor: Supervisor) -> LoopContext {
         let age = LoopClock::begins(clock.monotonic_ns() / 1_000_000);
         let scratch = RefCell::new(vec![0; SCRATCH_BYTES]);
-        LoopContext { clock, metrics, supervisor, age, is_draining: Cell::new(false), scratch }
+        LoopContext { clock, metrics, supervisor, traces: None, age, is_draining: Cell::new(false), scratch }
+    }
+
+    /// The same with traces that are recorded.
+    #[must_use]
+    pub fn with_traces(self, traces: Option<Arc<Traces>>) -> LoopContext {
+        LoopContext { traces, ..self }
+    }
+
+    /// A part of a span begins, if it is recorded.
+    #[inline]
+    pub fn begin_part(&self, of: Option<TraceContext>) -> Option<OpenSpan> {
+        of.and_then(|of| Some(self.traces.as_ref()?.child_now(of)))
+    }
+
+    /// It ends.
+    pub fn end_part(&self, part: Option<OpenSpan>, name: &'static str) {
+        if let (Some(part), Some(traces)) = (part, &self.traces) {
+            traces.end_now(part, SpanFacts::new(name, SpanKind::Internal));
+        }
     }
 
     /// The time as of the last look, which is precise enough for timeouts. Only time in which the loop was running counts.

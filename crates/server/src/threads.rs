@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ladoga_env::Clock;
-use ladoga_runtime::{LoopContext, Metrics, Supervisor};
+use ladoga_runtime::{LoopContext, Metrics, Supervisor, Traces};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, watch};
 
@@ -47,6 +47,8 @@ pub struct ServerConfig {
     pub metrics: Arc<Metrics>,
     /// Told of an event loop that panics.
     pub supervisor: Supervisor,
+    /// Where spans go, if traces are recorded.
+    pub traces: Option<Arc<Traces>>,
 }
 
 /// A running server.
@@ -66,7 +68,7 @@ impl Server {
         protocol: impl Fn(usize, &Rc<LoopContext>) -> P + Clone + Send + 'static,
     ) -> Result<Server, StartError> {
         let (addresses, mut listeners) = listen_on_all(&config)?;
-        let ServerConfig { event_loops, placement, limits, clock, metrics, supervisor, .. } = config;
+        let ServerConfig { event_loops, placement, limits, clock, metrics, supervisor, traces, .. } = config;
         let (stage, _) = watch::channel(Stage::Running);
         // Bounded by the number of connections: each is counted before it is handed over.
         let (hand_overs, receivers): (Vec<_>, Vec<_>) =
@@ -81,10 +83,11 @@ impl Server {
             let listeners = std::mem::take(&mut listeners[index]);
             let (shared, clock, supervisor_of_loop) =
                 (Arc::clone(&shared), Arc::clone(&clock), supervisor.clone());
-            let protocol = protocol.clone();
+            let (protocol, traces) = (protocol.clone(), traces.clone());
             let event_loop = move || {
                 let metrics = Arc::clone(&shared.metrics.loops[index]);
-                let context = Rc::new(LoopContext::new(clock, metrics, supervisor_of_loop));
+                let context = LoopContext::new(clock, metrics, supervisor_of_loop).with_traces(traces);
+                let context = Rc::new(context);
                 let protocol = Rc::new(protocol(index, &context));
                 Rc::new(EventLoop::new(index, shared, context, protocol))
             };

@@ -1,4 +1,4 @@
-use ladoga_model::{Durability, Replicas, Ttl};
+use ladoga_model::{Durability, Replicas, TraceContext, Ttl};
 
 use crate::Precondition;
 
@@ -15,11 +15,20 @@ pub struct Context {
     pub ttl: Option<Ttl>,
     /// How durable a write has to be before it is answered; none if as durable as the node makes it.
     pub durability: Option<Durability>,
+    /// The span of the request, if its trace is recorded.
+    pub trace: Option<TraceContext>,
 }
 
 impl Context {
     /// The context of a request with no other wishes.
     pub const fn new(replicas: Replicas) -> Context {
-        Context { replicas, waited_ms: 0, precondition: Precondition::None, ttl: None, durability: None }
+        Context {
+            replicas,
+            waited_ms: 0,
+            precondition: Precondition::None,
+            ttl: None,
+            durability: None,
+            trace: None,
+        }
     }
 }

@@ -10,6 +10,9 @@ use crate::{Outcome, TaskResult, cargo};
 /// not find it fails.
 const TOOLS: [&str; 5] = ["cc", "chromium", "faketime", "go", "tclsh"];
 
+/// What is not built by default and has tests: one build has all of them.
+pub(crate) const FEATURES: &str = "ladoga/otel";
+
 /// Runs all tests, whatever fails: on a build machine that nobody can log in to, one failure must not hide others.
 pub(crate) fn task(workspace: &Workspace) -> TaskResult {
     let list = cargo::target_dir(workspace).join("skipped-tests.txt");
@@ -19,7 +22,8 @@ pub(crate) fn task(workspace: &Workspace) -> TaskResult {
         }
         _ => {}
     }
-    let mut command = cargo::command(workspace, &["test", "--workspace", "--no-fail-fast"]);
+    let mut command =
+        cargo::command(workspace, &["test", "--workspace", "--features", FEATURES, "--no-fail-fast"]);
     let installed: Vec<&str> = TOOLS.into_iter().filter(|tool| is_installed(tool)).collect();
     cargo::run(command.env("LADOGA_SKIPPED_TESTS", &list).env("LADOGA_TEST_TOOLS", installed.join(" ")))?;
     outcome(&list)

@@ -1,4 +1,4 @@
-use ladoga_runtime::{HistogramSum, Metrics, Sums};
+use ladoga_runtime::{HistogramSum, Metrics, Sums, Traces};
 use ladoga_service::{Distribution, Metric, MetricKind, MetricValue, Series};
 
 /// What the event loops count, added up.
@@ -17,6 +17,18 @@ pub(super) fn loop_metrics(metrics: &Metrics) -> Vec<Metric> {
     ));
     metrics.push(Metric::gauge("ladoga_connections", "Open client connections.", sums.connections));
     metrics
+}
+
+/// What became of the spans of recorded traces.
+pub(super) fn span_metric(traces: &Traces) -> Metric {
+    let counts = traces.figures.counts().map(|(outcome, count)| (outcome.to_owned(), count as f64));
+    Metric::by_label(
+        MetricKind::Counter,
+        "ladoga_trace_spans_total",
+        "Spans of recorded traces: exported, dropped because too many waited, or failed because no collector took them.",
+        "outcome",
+        counts,
+    )
 }
 
 fn counters(sums: &Sums) -> impl Iterator<Item = Metric> {

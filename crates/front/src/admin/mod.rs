@@ -20,7 +20,7 @@ mod profiling;
 mod status;
 
 use exposition::Exposition;
-use metrics::loop_metrics;
+use metrics::{loop_metrics, span_metric};
 
 pub(crate) use cluster::{admit_peer, cluster, repair};
 pub(crate) use hot::hot;

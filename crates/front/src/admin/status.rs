@@ -1,7 +1,7 @@
 use ladoga_http1::server::Request;
 use ladoga_service::KeyValue;
 
-use super::{Exposition, loop_metrics};
+use super::{Exposition, loop_metrics, span_metric};
 use crate::auth::tls_metrics;
 use crate::door::Door;
 use crate::http::{Answer, Refusal};
@@ -28,6 +28,7 @@ pub(crate) fn metrics<K: KeyValue>(door: &Door<K>, request: &Request) -> Result<
     metrics.extend(door.access.audit.iter().flat_map(|audit| audit.metrics()));
     metrics.extend(door.access.tls.iter().flat_map(|tls| tls_metrics(tls)));
     metrics.extend(door.cluster.iter().flat_map(|cluster| cluster.metrics()));
+    metrics.extend(door.core.traces.iter().map(|traces| span_metric(traces)));
     let exposition = Exposition::preferred(request.fields("accept"));
     let text = exposition.write(metrics).map_err(Refusal::internal)?;
     Ok(Answer::content(exposition.content_type(), text))

@@ -58,7 +58,8 @@ impl<'c, K: KeyValue> Call<'c, K> {
 
     /// The request's context for the service.
     pub(super) fn context(&self, replicas: Replicas) -> Context {
-        Context { waited_ms: self.waited_ms, ..Context::new(replicas) }
+        let trace = self.link.asked.trace(replicas);
+        Context { waited_ms: self.waited_ms, trace, ..Context::new(replicas) }
     }
 
     /// The same of a write.

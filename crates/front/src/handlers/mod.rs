@@ -9,6 +9,7 @@
 //! - `upload`: stores one that does not
 //! - `value`: reads a value from the connection
 //! - `slow_request`: what the log has of one that took long
+//! - `traced_request`: the span of one whose trace is recorded
 //! - `range`: streams entities; `changes`: tells what becomes of them
 //! - `batch`: many operations in one request
 //! - `backup`: checkpoints, for backups
@@ -25,6 +26,7 @@ mod range;
 mod rounded;
 mod service;
 mod slow_request;
+mod traced_request;
 mod upload;
 mod value;
 
@@ -32,3 +34,4 @@ pub(crate) use audited::Audited;
 pub(crate) use call::{Outcome, Reply};
 pub(crate) use service::handle;
 pub(crate) use slow_request::{announced_bytes, known_bytes, tell_slow};
+pub(crate) use traced_request::{begin_traced, end_traced};

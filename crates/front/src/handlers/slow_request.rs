@@ -57,7 +57,7 @@ pub(crate) fn tell_slow<K>(
 }
 
 /// What a request does when it waits for nothing else.
-fn rest<K>(door: &Door<K>, operation: Option<Operation>) -> &'static str {
+pub(super) fn rest<K>(door: &Door<K>, operation: Option<Operation>) -> &'static str {
     match operation {
         Some(Operation::Get | Operation::Head | Operation::Range) => door.reads_from(),
         Some(Operation::Put | Operation::Delete | Operation::Increment | Operation::Expire) => {

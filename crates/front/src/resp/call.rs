@@ -2,7 +2,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use ladoga_model::{Replicas, Ttl, VALUE_BYTES_MAX, check_key};
+use ladoga_model::{Replicas, TraceContext, Ttl, VALUE_BYTES_MAX, check_key};
 use ladoga_runtime::{Address, OverCapacity, Permit};
 use ladoga_service::{
     Context, Error, KeyValue, LargeValue, Lookup, Precondition, Seen, StoredCell, Upload, Value,
@@ -24,6 +24,8 @@ pub(super) struct StoreCall<K> {
     pub(super) replicas: Replicas,
     pub(super) waited_ms: u64,
     pub(super) address: Address,
+    /// The span of the command, if its trace is recorded.
+    pub(super) trace: Option<TraceContext>,
     /// In a transaction on a cluster: of keys that are watched and were not written since, what they were like.
     pub(super) watched: Option<Rc<RefCell<Vec<Watched>>>>,
     /// In a transaction on a node on its own.
@@ -38,6 +40,7 @@ impl<K> Clone for StoreCall<K> {
             replicas: self.replicas,
             waited_ms: self.waited_ms,
             address: self.address,
+            trace: self.trace,
             watched: self.watched.clone(),
             overlay: self.overlay.clone(),
         }
@@ -51,7 +54,7 @@ impl<K: KeyValue> StoreCall<K> {
         (replicas, waited_ms): (Replicas, u64),
         address: Address,
     ) -> StoreCall<K> {
-        StoreCall { door, service, replicas, waited_ms, address, watched: None, overlay: None }
+        StoreCall { door, service, replicas, waited_ms, address, trace: None, watched: None, overlay: None }
     }
 
     /// The same as part of a transaction on a cluster, for keys that are watched.
@@ -65,7 +68,7 @@ impl<K: KeyValue> StoreCall<K> {
     }
 
     pub(super) fn context(&self) -> Context {
-        Context { waited_ms: self.waited_ms, ..Context::new(self.replicas) }
+        Context { waited_ms: self.waited_ms, trace: self.trace, ..Context::new(self.replicas) }
     }
 
     /// Of a write; if its key is watched, it depends on its version.

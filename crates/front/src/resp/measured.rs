@@ -1,41 +1,50 @@
 //! What is measured of a command: how long it takes, which keys it asks for, and whether it was slow.
 
+use ladoga_model::{Replicas, TraceContext};
 use ladoga_resp::Request;
-use ladoga_runtime::{AccessKind, CommandKind};
+use ladoga_runtime::{AccessKind, CommandKind, SpanFacts, SpanKind, Traces};
 
 use super::served::Served;
 use super::table::Command;
 use crate::connection::Core;
 use crate::door::Door;
 use crate::slow::{About, SlowRequest};
+use crate::traced::Traced;
 
 /// What the log calls a command that there is not.
 const UNKNOWN: &str = "unknown";
 
 /// By what a command is counted.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Measured {
     pub(super) kind: CommandKind,
     pub(super) started_ns: u64,
     /// What the log has of it if it was slow.
     pub(super) name: &'static str,
     pub(super) about: About,
+    /// If its trace is recorded.
+    pub(super) traced: Option<Box<Traced>>,
 }
 
 impl Measured {
     /// A request that names no command.
     pub(super) fn unknown(started_ns: u64) -> Measured {
-        Measured { kind: CommandKind::Other, started_ns, name: UNKNOWN, about: About::default() }
+        let about = About::default();
+        Measured { kind: CommandKind::Other, started_ns, name: UNKNOWN, about, traced: None }
     }
 
     /// A command that is not about a key, or was refused.
     pub(super) fn of(command: &Command, started_ns: u64) -> Measured {
-        Measured { kind: command.kind, started_ns, name: command.name, about: About::default() }
+        let about = About::default();
+        Measured { kind: command.kind, started_ns, name: command.name, about, traced: None }
     }
 
     /// A command that may ask for its keys, which are counted.
     pub(super) fn of_keys(core: &Core, command: &Command, request: &Request, started_ns: u64) -> Measured {
-        let measured = Measured::of(command, started_ns);
+        let measured = Measured {
+            traced: begin_traced(core, command.kind, started_ns),
+            ..Measured::of(command, started_ns)
+        };
         let kind = match command.kind {
             CommandKind::Read => AccessKind::Read,
             CommandKind::Write => AccessKind::Write,
@@ -45,8 +54,28 @@ impl Measured {
         let Some(first) = keys.next() else { return measured };
         core.count_access(kind, first);
         keys.for_each(|key| core.count_access(kind, key));
-        Measured { about: About::key(first), ..measured }
+        let mut measured = Measured { about: About::key(first), ..measured };
+        if let Some(traced) = &mut measured.traced {
+            traced.note_key(first);
+        }
+        measured
     }
+
+    /// A value that does not fit into memory, on its way in.
+    pub(super) fn of_upload(core: &Core, key: &[u8], started_ns: u64) -> Measured {
+        let kind = CommandKind::Write;
+        let mut traced = begin_traced(core, kind, started_ns);
+        if let Some(traced) = &mut traced {
+            traced.note_key(key);
+        }
+        Measured { kind, started_ns, name: "set", about: About::key(key), traced }
+    }
+
+    /// Its span, for what is done for it on so many replicas.
+    pub(super) fn trace(&mut self, replicas: Replicas) -> Option<TraceContext> {
+        self.traced.as_mut().map(|traced| traced.of_replicas(replicas))
+    }
+
     /// Counts the command, now that it is known what it is replied, and has the log tell of it if it was slow.
     pub(super) fn end<K>(self, door: &Door<K>, served: &Served) {
         let core = &door.core;
@@ -56,10 +85,13 @@ impl Measured {
         if core.slow.is_slow(total_ns) {
             self.tell_slow(door, served, (total_ns, now_ns));
         }
+        if let (Some(traces), Some(traced)) = (&core.traces, &self.traced) {
+            end_traced(traces, traced, (self.name, served), now_ns);
+        }
     }
 
     #[cold]
-    fn tell_slow<K>(self, door: &Door<K>, served: &Served, (total_ns, now_ns): (u64, u64)) {
+    fn tell_slow<K>(&self, door: &Door<K>, served: &Served, (total_ns, now_ns): (u64, u64)) {
         door.core.metrics.slow_request();
         let rest = match self.kind {
             CommandKind::Read | CommandKind::Range => door.reads_from(),
@@ -79,4 +111,22 @@ impl Measured {
         };
         door.core.slow.tell(now_ns, &request);
     }
+}
+
+/// Nobody says with a command of Redis which trace it is a part of.
+fn begin_traced(core: &Core, kind: CommandKind, started_ns: u64) -> Option<Box<Traced>> {
+    let traces = core.traces.as_ref()?;
+    if kind == CommandKind::Other {
+        return None;
+    }
+    traces.begin(None, started_ns).map(|span| Box::new(Traced::new(span)))
+}
+
+#[cold]
+fn end_traced(traces: &Traces, traced: &Traced, (name, served): (&'static str, &Served), ended_ns: u64) {
+    let mut attributes = traced.attributes();
+    attributes.extend([("network.protocol.name", "redis".into()), ("ladoga.command", name.into())]);
+    let failed = served.is_error().then_some("error".into());
+    let facts = SpanFacts { attributes, failed, ..SpanFacts::new(name, SpanKind::Server) };
+    traces.end(traced.span, ended_ns, facts);
 }

@@ -225,19 +225,20 @@ impl<K: KeyValue> Conversation<'_, K> {
         &mut self,
         command: &'static Command,
         request: Request,
-        measured: Measured,
+        mut measured: Measured,
     ) -> Result<(), Parting> {
         let wave = dispatch::wave(command, &request, self.door.door.is_alone);
         let reads = dispatch::reads(command, &request);
         while !self.in_flight.admits(wave, reads) {
             self.answer_first().await?;
         }
-        let call = match self.call().await? {
+        let mut call = match self.call().await? {
             Ok(call) => call,
             Err(failed) => {
                 return self.reply_alone(failed.into_reply().into(), measured).await;
             }
         };
+        call.trace = measured.trace(call.replicas);
         if command.verb == Verb::MGet && reads > READS_MAX {
             let served = self.write_values(&call, &request).await?;
             return self.write_measured(served, measured).await;
@@ -252,9 +253,9 @@ impl<K: KeyValue> Conversation<'_, K> {
                 Ok(())
             }
             Begun::Serving(serving) => {
-                let mut serving = Some(serving);
+                let mut serving = Some((serving, measured));
                 poll_fn(|context| {
-                    if let Some(serving) = serving.take() {
+                    if let Some((serving, measured)) = serving.take() {
                         self.in_flight.begin((wave, reads), serving, measured, context);
                     }
                     Poll::Ready(())

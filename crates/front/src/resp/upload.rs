@@ -1,6 +1,6 @@
 use bytes::Bytes;
 use ladoga_resp::{Piece, Reply, Request, Step};
-use ladoga_runtime::{AccessKind, CommandKind, Permit};
+use ladoga_runtime::{AccessKind, Permit};
 use ladoga_service::{Error, KeyValue, Later, Precondition, StoreError, Upload};
 
 use super::arguments::{Condition, SetOptions, Unit};
@@ -12,7 +12,6 @@ use super::measured::Measured;
 use super::serve::{Conversation, Parting};
 use super::served::{CommandResult, Served};
 use super::table::{Verb, find};
-use crate::slow::About;
 
 type Finished<K> = <<K as KeyValue>::Upload as Upload>::Finished;
 
@@ -24,10 +23,11 @@ impl<K: KeyValue> Conversation<'_, K> {
             self.link.buffers().parser.hold();
             return Ok(());
         };
-        let measured = self.measured_upload(&key);
+        let mut measured = self.measured_upload(&key);
         self.answer_all().await?;
         self.authorize_large(verb, &key, bytes).map_err(Parting::Say)?;
-        let call = self.call().await?.map_err(refused)?;
+        let mut call = self.call().await?.map_err(refused)?;
+        call.trace = measured.trace(call.replicas);
         check_write(&key, bytes).map_err(refused)?;
         call.admit(&call.context(), &key, bytes).await.map_err(|error| refused(error.into()))?;
         let permit = call.upload_permit().await.map_err(|full| refused(full.into()))?;
@@ -49,8 +49,7 @@ impl<K: KeyValue> Conversation<'_, K> {
     fn measured_upload(&self, key: &[u8]) -> Measured {
         let core = &self.door.door.core;
         core.count_access(AccessKind::Write, key);
-        let (kind, started_ns) = (CommandKind::Write, core.clock.monotonic_ns());
-        Measured { kind, started_ns, name: "set", about: About::key(key) }
+        Measured::of_upload(core, key, core.clock.monotonic_ns())
     }
 
     /// What stores the next argument as it is, and under which key, if that is so.

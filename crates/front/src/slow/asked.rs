@@ -1,9 +1,12 @@
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 
 use ladoga_env::Clock;
+use ladoga_model::{Replicas, TraceContext};
+
+use crate::traced::Traced;
 
 /// How much of a key the log has.
 const SHOWN_BYTES_MAX: usize = 32;
@@ -55,6 +58,8 @@ pub(crate) struct WaitTimes {
 pub(crate) struct Asked {
     about: Cell<About>,
     waits: Cell<WaitTimes>,
+    /// If its trace is recorded.
+    traced: RefCell<Option<Box<Traced>>>,
 }
 
 impl Asked {
@@ -67,11 +72,30 @@ impl Asked {
     /// Notes that it is about this key.
     pub(crate) fn note_key(&self, key: &[u8]) {
         self.about.set(About::key(key));
+        if let Some(traced) = &mut *self.traced.borrow_mut() {
+            traced.note_key(key);
+        }
     }
 
     /// What it is about.
     pub(crate) fn about(&self) -> About {
         self.about.get()
+    }
+
+    /// Its trace is recorded.
+    pub(crate) fn begin_traced(&self, traced: Traced) {
+        self.traced.replace(Some(Box::new(traced)));
+    }
+
+    /// Its span, if its trace is recorded, for what is done for it on so many replicas.
+    pub(crate) fn trace(&self, replicas: Replicas) -> Option<TraceContext> {
+        let mut traced = self.traced.borrow_mut();
+        traced.as_mut().map(|traced| traced.of_replicas(replicas))
+    }
+
+    /// The same at its end.
+    pub(crate) fn end_traced(&self) -> Option<Box<Traced>> {
+        self.traced.take()
     }
 
     /// It has waited for something else.

@@ -9,6 +9,8 @@ pub(super) struct Asker {
     pub(super) authorization: Option<Span>,
     /// Whether there is an `Origin` or a `Sec-Fetch-Site`, which browsers send.
     pub(super) may_be_page: bool,
+    /// Whether there is a `traceparent`.
+    pub(super) may_be_traced: bool,
 }
 
 impl Asker {
@@ -18,6 +20,7 @@ impl Asker {
         match name.len() {
             6 if name.eq_ignore_ascii_case("origin") => self.may_be_page = true,
             14 if name.eq_ignore_ascii_case("sec-fetch-site") => self.may_be_page = true,
+            11 if name.eq_ignore_ascii_case("traceparent") => self.may_be_traced = true,
             13 if name.eq_ignore_ascii_case("authorization") => {
                 let is_first = self.authorization.is_none();
                 self.authorization = Some(if is_first { span(head, value) } else { (0, 0) });

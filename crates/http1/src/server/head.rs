@@ -98,6 +98,15 @@ impl Request {
         self.asker.may_be_page
     }
 
+    /// The value of `traceparent`, if there is exactly one.
+    pub fn traceparent(&self) -> Option<&[u8]> {
+        if !self.asker.may_be_traced {
+            return None;
+        }
+        let mut values = self.fields("traceparent");
+        values.next().filter(|_| values.next().is_none())
+    }
+
     fn part(&self, (start, end): Span) -> &[u8] {
         &self.head[start as usize..end as usize]
     }

@@ -9,6 +9,7 @@ use sd_notify::NotifyState;
 use tokio::runtime::{Builder, Runtime};
 
 use super::life::{Signals, failed, on_a_thread, watched};
+use super::telemetry::Telemetry;
 use super::{Failure, notify};
 use crate::logging::LIFE;
 use crate::settings::Settings;
@@ -16,7 +17,7 @@ use crate::settings::Settings;
 /// Runs a door until a signal or a panic ends it: connect → listen → serve → drain → disconnect.
 pub(super) fn serve(
     env: &Env,
-    settings: &Settings,
+    (settings, telemetry): (&Settings, Telemetry),
     config: Config,
     cassandra: &cassandra::Settings,
 ) -> Result<(), Failure> {
@@ -36,7 +37,11 @@ pub(super) fn serve(
         Ok(panicked) => tracing::info!(target: LIFE, "{panicked}: finishing the requests in flight"),
         Err(signal) => tracing::info!(target: LIFE, "{signal}: finishing the requests in flight"),
     }
-    let stopped = on_a_thread("stop", move || door.stop())?;
+    let stopped = on_a_thread("stop", move || {
+        let stopped = door.stop();
+        telemetry.stop();
+        stopped
+    })?;
     match runtime.block_on(signals.unless_one_comes(stopped)) {
         Ok(Ok(Ok(()))) => {
             tracing::info!(target: LIFE, "stopped");

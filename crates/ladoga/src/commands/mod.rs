@@ -23,6 +23,7 @@ mod serve;
 mod status;
 mod tally;
 mod target;
+mod telemetry;
 mod token;
 mod transfer;
 

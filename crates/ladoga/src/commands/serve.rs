@@ -13,6 +13,7 @@ use sd_notify::NotifyState;
 use tokio::runtime::{Builder, Runtime};
 
 use super::life::{Signals, failed, on_a_thread, watched};
+use super::telemetry::Telemetry;
 use super::{Failure, complain, notify};
 use crate::arguments::ServeFlags;
 use crate::client::Url;
@@ -51,16 +52,18 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
             "tokens and values travel over the network as they are: let only a network in that you trust, or a proxy with TLS"
         );
     }
+    let telemetry = Telemetry::start(&env, &settings)?;
+    let traces = telemetry.traces.clone();
     #[cfg(feature = "cassandra")]
     if let Engine::Cassandra(cassandra) = &settings.engine {
-        let config = Config { access: Arc::new(access), ..config(&settings, 0) };
-        return super::door::serve(&env, &settings, config, cassandra);
+        let config = Config { access: Arc::new(access), traces, ..config(&settings, 0) };
+        return super::door::serve(&env, (&settings, telemetry), config, cassandra);
     }
     let tables = count_tables(&*env.disk, &settings.data) as u64;
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let mut signals = runtime.block_on(async { Signals::listen() })?;
     let node = Node::start(
-        Config { access: Arc::new(access), peer_secret, ..config(&settings, tables) },
+        Config { access: Arc::new(access), peer_secret, traces, ..config(&settings, tables) },
         Arc::clone(&env.clock),
         Arc::clone(&env.net),
     )
@@ -85,7 +88,7 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
         Ok(panicked) => tracing::info!(target: LIFE, "{panicked}: finishing the requests in flight"),
         Err(signal) => tracing::info!(target: LIFE, "{signal}: finishing the requests in flight"),
     }
-    stop(&runtime, &mut signals, node)
+    stop(&runtime, &mut signals, (node, telemetry))
 }
 
 /// Prints with what the node would run. That the settings are right was checked before.
@@ -211,8 +214,16 @@ fn engine_memory_bytes(settings: &Settings) -> u64 {
     settings.memory_bytes.saturating_sub(cluster_bytes).max(MEMORY_BYTES_MIN)
 }
 
-fn stop(runtime: &Runtime, signals: &mut Signals, node: Node<Embedded>) -> Result<(), Failure> {
-    let stopped = on_a_thread("stop", move || node.stop())?;
+fn stop(
+    runtime: &Runtime,
+    signals: &mut Signals,
+    (node, telemetry): (Node<Embedded>, Telemetry),
+) -> Result<(), Failure> {
+    let stopped = on_a_thread("stop", move || {
+        let stopped = node.stop();
+        telemetry.stop();
+        stopped
+    })?;
     match runtime.block_on(signals.unless_one_comes(stopped)) {
         Ok(Ok(Ok(()))) => {
             tracing::info!(target: LIFE, "stopped, everything is on disk");

@@ -1,10 +1,11 @@
-//! The settings of a node: found by `sources`, parsed by `parse`, `cluster`, `access`, `tls` and `cassandra`, with defaults that depend on the
+//! The settings of a node: found by `sources`, parsed by `parse`, `cluster`, `access`, `tls`, `cassandra` and `otlp`, with defaults that depend on the
 //! `machine`.
 
 mod access;
 mod cassandra;
 mod cluster;
 mod machine;
+mod otlp;
 mod parse;
 mod sources;
 mod tls;
@@ -25,6 +26,7 @@ pub(crate) use access::AccessSettings;
 pub(crate) use cassandra::Engine;
 use machine::Memory;
 pub(crate) use machine::raise_descriptor_limit;
+pub(crate) use otlp::OtlpSettings;
 pub(crate) use parse::{DiskReads, alloc_interval, format_size, parse_size};
 use sources::Sources;
 
@@ -69,6 +71,8 @@ pub(crate) struct Settings {
     pub(crate) log: Option<Targets>,
     pub(crate) log_format: LogFormat,
     pub(crate) engine: Engine,
+    /// Where traces go, if they are recorded.
+    pub(crate) otlp: Option<OtlpSettings>,
 }
 
 impl Settings {
@@ -82,6 +86,14 @@ impl Settings {
         let s = if self.tls.is_some() { "s" } else { "" };
         let http = http.iter().map(|address| format!("http{s}://{address}"));
         http.chain(resp.iter().map(|address| format!("redis{s}://{address}"))).collect()
+    }
+
+    /// The URL of this node: as its cluster knows it, or where it listens.
+    #[cfg(feature = "otel")]
+    pub(crate) fn own_url(&self) -> String {
+        let of_cluster =
+            self.membership.as_ref().map(|membership| membership.nodes.name(membership.own).to_owned());
+        of_cluster.unwrap_or_else(|| self.urls(&self.listen, &[]).join(","))
     }
 
     fn from_sources(sources: &Sources) -> Result<Settings, SettingError> {
@@ -114,6 +126,7 @@ impl Settings {
         let log = sources.get("log", parse::log)?;
         let log_format = sources.get("log_format", parse::log_format)?.unwrap_or(LogFormat::Text);
         let engine = cassandra::engine(sources, (durability, peer_limits.quorum_timeout_ms, threads))?;
+        let otlp = otlp::otlp(sources)?;
         sources.check_overridden(check_form)?;
         Ok(Settings {
             listen,
@@ -136,6 +149,7 @@ impl Settings {
             log,
             log_format,
             engine,
+            otlp,
         })
     }
 }
@@ -158,6 +172,7 @@ fn check_form(name: &str, text: &str) -> Result<(), String> {
         "keep_log" => parse::keep_log_ms(text).map(drop),
         "slow_request" => parse::slow_request_ms(text).map(drop),
         name if name.starts_with("cassandra_") || name == "engine" => cassandra::check_form(name, text),
+        name if name.starts_with("otlp") => otlp::check_form(name, text),
         "disk_reads" => parse::disk_reads(text).map(drop),
         "log" => parse::log(text).map(drop),
         "log_format" => parse::log_format(text).map(drop),

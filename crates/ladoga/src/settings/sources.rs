@@ -8,7 +8,7 @@ use super::SettingError;
 use crate::arguments::ServeFlags;
 
 /// Settings that have a flag, a variable and a key.
-const WITH_FLAG: [&str; 30] = [
+const WITH_FLAG: [&str; 34] = [
     "listen",
     "resp",
     "resp_flush",
@@ -39,6 +39,10 @@ const WITH_FLAG: [&str; 30] = [
     "cassandra_replicas",
     "cassandra_writes",
     "cassandra_tls_ca",
+    "otlp",
+    "otlp_sample",
+    "otlp_service",
+    "otlp_headers_file",
 ];
 /// Settings that have a variable and a key.
 const WITHOUT_FLAG: [&str; 13] = [
@@ -56,6 +60,13 @@ const WITHOUT_FLAG: [&str; 13] = [
     "log",
     "log_format",
 ];
+
+/// Variables of OpenTelemetry that count if nothing else says what is set. A build without traces leaves them alone: who runs many
+/// programs sets them for all.
+const CONVENTIONAL: [(&str, &str); 2] =
+    [("otlp", "OTEL_EXPORTER_OTLP_ENDPOINT"), ("otlp_service", "OTEL_SERVICE_NAME")];
+/// The one by which they are switched off.
+const CONVENTIONAL_OFF: &str = "OTEL_SDK_DISABLED";
 
 /// A setting as it was written.
 struct Written {
@@ -124,7 +135,23 @@ impl Sources {
             sources.written.extend(written.map(|written| (name, written)));
             sources.overridden.extend(overridden.map(|written| (name, written)));
         }
+        if cfg!(feature = "otel") {
+            sources.add_conventional(variable);
+        }
         Ok(sources)
+    }
+
+    /// Adds what variables of OpenTelemetry say. A name for the service does not switch anything on.
+    fn add_conventional(&mut self, variable: impl Fn(&str) -> Option<OsString>) {
+        let read = |name: &str| variable(name).and_then(|value| value.into_string().ok());
+        let read = |name: &str| read(name).filter(|value| !value.is_empty());
+        let is_off = read(CONVENTIONAL_OFF).is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        for (name, variable) in CONVENTIONAL {
+            let counts = if name == "otlp" { !is_off } else { self.written.contains_key("otlp") };
+            if let Some(text) = read(variable).filter(|_| counts && !self.written.contains_key(name)) {
+                self.written.insert(name, Written { name: variable.to_owned(), text });
+            }
+        }
     }
 
     /// The source of a setting, if it was set.
@@ -194,6 +221,10 @@ fn flag(flags: &ServeFlags, name: &str) -> Option<String> {
         "cassandra_replicas" => flags.cassandra.replicas.clone(),
         "cassandra_writes" => flags.cassandra.writes.clone(),
         "cassandra_tls_ca" => path(flags.cassandra.tls_ca.as_ref()),
+        "otlp" => flags.otlp.url.clone(),
+        "otlp_sample" => flags.otlp.sample.clone(),
+        "otlp_service" => flags.otlp.service.clone(),
+        "otlp_headers_file" => path(flags.otlp.headers_file.as_ref()),
         _ => None,
     }
 }

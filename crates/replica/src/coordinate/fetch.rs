@@ -2,7 +2,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use ladoga_cluster::{Failure, Origin, Refusal, WriteAnswer};
-use ladoga_model::{self as model, Cell, Stamp, Version};
+use ladoga_model::{self as model, Cell, Stamp, TraceContext, Version};
 use ladoga_runtime::{Address, Gate};
 
 use super::plan::Plan;
@@ -53,18 +53,18 @@ pub(super) async fn open_large<S: Store>(
     holder: usize,
 ) -> Result<Option<Box<dyn Pieces>>, StoreError> {
     if plan.node(holder) != plan.cluster().own {
-        return open_remote(plan.link(holder), &plan.key, version).await;
+        return open_remote((plan.link(holder), plan.trace), &plan.key, version).await;
     }
     let found = plan.replica.store.get_cell(&plan.key).wait().await?;
     Ok(replica::large_value_of(found, version))
 }
 
 pub(super) async fn open_remote(
-    link: &Rc<PeerLink>,
+    (link, of): (&Rc<PeerLink>, Option<TraceContext>),
     key: &Bytes,
     version: Version,
 ) -> Result<Option<Box<dyn Pieces>>, StoreError> {
-    match link.open(&Request::OpenValue { key: key.clone(), version }).await {
+    match link.open((&Request::OpenValue { key: key.clone(), version }, of)).await {
         Ok(stream) => Ok(Some(Box::new(RemotePieces(stream)))),
         Err(Ok(Answer::Gone)) => Ok(None),
         Err(Ok(Answer::Refused(refusal))) => Err(unreadable(link, &refusal)),
@@ -139,7 +139,7 @@ pub(crate) async fn take_large<S: Store>(
     stamp: Stamp,
 ) -> Result<WriteAnswer, Refusal> {
     let refused = |error: StoreError| refusal(&error);
-    let Some(mut pieces) = open_remote(link, key, stamp.version).await.map_err(refused)? else {
+    let Some(mut pieces) = open_remote((link, None), key, stamp.version).await.map_err(refused)? else {
         let expired_before_ms = replica.cluster.versions.expired_before_ms();
         if expired_before_ms.is_some_and(|before_ms| stamp.is_expired(before_ms)) {
             // It has lost its bytes by now, and is to be here all the same: it may hide something older.

@@ -69,7 +69,8 @@ impl<T> Forwarding<T> {
         let left_ms = (wait_ms - (wait_ms / ANSWER_SHARE).min(ANSWER_MS_MAX)) as u32;
         let (key, replicas, durability) = (plan.key.clone(), plan.replicas, plan.durability);
         let forward = Forward { key, replicas, durability, left_ms, expires_at_ms, precondition, change };
-        let asked = plan.replica.peers.link(node).ask(&Request::Forward(Box::new(forward)));
+        let request = Request::Forward(Box::new(forward));
+        let asked = plan.replica.peers.link(node).ask_as_part(&request, plan.trace);
         let failed = match timeout(Duration::from_millis(wait_ms), asked).await {
             Ok(Ok(Answer::Forwarded(forwarded))) => {
                 let Forwarded { is_shared, outcome } = *forwarded;

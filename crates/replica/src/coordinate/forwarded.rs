@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use ladoga_cluster::{NodeId, Refusal};
-use ladoga_model::{Stamp, Version};
+use ladoga_model::{Stamp, TraceContext, Version};
 use ladoga_service::Error;
 
 use super::conditional::{expire, increment, write_if};
@@ -16,13 +16,13 @@ use ladoga_local::store::Store;
 /// Decides a request that came through another node.
 pub(crate) async fn decide_forwarded<S: Store>(
     replica: Rc<OwnReplica<S>>,
-    through: NodeId,
+    (through, trace): (NodeId, Option<TraceContext>),
     forward: Forward,
 ) -> Answer {
     if !replica.cluster.stability().may_coordinate() {
         return Answer::Refused(Refusal::Starting);
     }
-    let Some(plan) = Plan::of_forwarded(&replica, &forward) else {
+    let Some(plan) = Plan::of_forwarded(&replica, &forward, trace) else {
         return Answer::Forwarded(Box::new(Forwarded { is_shared: false, outcome: None }));
     };
     plan.note_request(through);

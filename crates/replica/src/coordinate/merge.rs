@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ladoga_cluster::{NodeId, Refusal, covers};
-use ladoga_model::{Cell, Replicas, Value, Version};
+use ladoga_model::{Cell, Replicas, TraceContext, Value, Version};
 use ladoga_service::{Context, Error, KeyRange, NoPieces};
 
 use super::fetch::{RemotePieces, open_remote};
@@ -28,7 +28,7 @@ pub(crate) async fn merge<S: Store>(
     range: KeyRange,
     format: Box<dyn RecordFormat>,
 ) -> Result<Box<dyn Pieces>, Error> {
-    let Context { replicas, waited_ms, .. } = context;
+    let Context { replicas, waited_ms, trace, .. } = context;
     let KeyRange { span, limit, .. } = range;
     let cluster = Arc::clone(&replica.cluster);
     let is_reverse = span.is_reverse;
@@ -50,7 +50,7 @@ pub(crate) async fn merge<S: Store>(
     let (large, has_ended) = (None, false);
     let mut merged =
         Merged { replica, sources, absent, replicas, live_at_ms, is_reverse, left, format, large, has_ended };
-    let mut starting = merged.open_all(&request, others).await;
+    let mut starting = merged.open_all((&request, trace), others).await;
     let left_ms = cluster.limits.quorum_timeout_ms.saturating_sub(waited_ms);
     let until_ms = merged.replica.core.now_ms() + left_ms;
     loop {
@@ -66,7 +66,7 @@ pub(crate) async fn merge<S: Store>(
         if !is_asked {
             return Err(error);
         }
-        starting = merged.open_all(&request, starting).await;
+        starting = merged.open_all((&request, trace), starting).await;
     }
 }
 
@@ -197,7 +197,11 @@ impl<S: Store> Merged<S> {
     }
 
     /// Has these nodes take part, all at once. Answers which of them are starting, and may take part later.
-    async fn open_all(&mut self, request: &Request, nodes: Vec<NodeId>) -> Vec<NodeId> {
+    async fn open_all(
+        &mut self,
+        request: (&Request, Option<TraceContext>),
+        nodes: Vec<NodeId>,
+    ) -> Vec<NodeId> {
         self.absent.retain(|(node, _)| !nodes.contains(node));
         let opening: Vec<_> =
             nodes.into_iter().map(|node| (node, self.replica.peers.link(node).open(request))).collect();
@@ -315,7 +319,7 @@ impl<S: Store> Merged<S> {
         version: Version,
     ) -> Result<Option<Box<dyn Pieces>>, StoreError> {
         if node != self.replica.cluster.own {
-            return open_remote(self.replica.peers.link(node), key, version).await;
+            return open_remote((self.replica.peers.link(node), None), key, version).await;
         }
         let found = self.replica.store.get_cell(key).wait().await?;
         Ok(large_value_of(found, version))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ladoga_cluster::{ExpiryTime, Failure, NodeId, Origin, QuorumError, WriteAnswer};
-use ladoga_model::{Cell, Durability, HybridClock, Replicas, Stamp, Ttl, Version};
+use ladoga_model::{Cell, Durability, HybridClock, Replicas, Stamp, TraceContext, Ttl, Version};
 use ladoga_service::{Context, Error};
 use tokio::task::JoinSet;
 use xxhash_rust::xxh3::xxh3_64;
@@ -34,10 +34,17 @@ pub(super) struct Plan<S: Store> {
     expires_at_ms: OnceCell<u64>,
     /// Whether another node was asked for it, which forwarded it.
     is_forwarded: bool,
+    /// The span that what is done is a part of, if its trace is recorded.
+    pub(super) trace: Option<TraceContext>,
 }
 
-/// Once a timestamp may be given out: no restart, on whichever clock, gives it out again.
+/// Once a timestamp may be given out: no restart, on whichever clock, gives it out again, nor did one before.
 async fn may_be_given(cluster: &Cluster, stamp: Stamp) -> Result<(), Error> {
+    if cluster.versions.is_far_behind(stamp.version.timestamp) {
+        let reason = "the clock of this machine is more than a minute behind the newest version that it has, and too few nodes were \
+                      heard to know what time it is: set the clock";
+        return Err(Error::NotVouched { reason: reason.to_owned() });
+    }
     if cluster.stability().reserve(stamp.version.timestamp).await {
         Ok(())
     } else {
@@ -97,6 +104,7 @@ impl<S: Store> Clone for Plan<S> {
             durability: self.durability,
             expires_at_ms: self.expires_at_ms.clone(),
             is_forwarded: self.is_forwarded,
+            trace: self.trace,
         }
     }
 }
@@ -124,6 +132,7 @@ impl<S: Store> Plan<S> {
             waited_ms: context.waited_ms,
             ttl: context.ttl,
             durability: context.durability,
+            trace: context.trace,
             ..Plan::new(replica, Bytes::copy_from_slice(key), context.replicas)
         }
     }
@@ -139,11 +148,16 @@ impl<S: Store> Plan<S> {
             durability: None,
             expires_at_ms,
             is_forwarded: false,
+            trace: None,
         }
     }
 
     /// The plan for a request that another node forwarded; none if it asks for what cannot be decided.
-    pub(super) fn of_forwarded(replica: &Rc<OwnReplica<S>>, forward: &Forward) -> Option<Plan<S>> {
+    pub(super) fn of_forwarded(
+        replica: &Rc<OwnReplica<S>>,
+        forward: &Forward,
+        trace: Option<TraceContext>,
+    ) -> Option<Plan<S>> {
         let &Forward { ref key, replicas, durability, left_ms, expires_at_ms, .. } = forward;
         let waited_ms = replica.cluster.limits.quorum_timeout_ms.saturating_sub(u64::from(left_ms));
         let plan = Plan {
@@ -151,6 +165,7 @@ impl<S: Store> Plan<S> {
             durability,
             expires_at_ms: OnceCell::from(expires_at_ms),
             is_forwarded: true,
+            trace,
             ..Plan::new(replica, key.clone(), replicas)
         };
         (replicas.from <= replica.cluster.node_count() && replicas.is_quorum()).then_some(plan)
@@ -307,9 +322,19 @@ impl<S: Store> Plan<S> {
         then: impl FnOnce(Result<WriteAnswer, Failure>) + 'static,
     ) {
         match replica::apply(&self.replica, (&self.key, stamp, value), (origin, self.durability)) {
-            Ok(applied) => {
-                tokio::task::spawn_local(async move { then(applied.await.map_err(Failure::Refused)) });
-            }
+            Ok(applied) => match self.replica.core.begin_part(self.trace) {
+                None => drop(tokio::task::spawn_local(async move {
+                    then(applied.await.map_err(Failure::Refused));
+                })),
+                part => {
+                    let core = Rc::clone(&self.replica.core);
+                    tokio::task::spawn_local(async move {
+                        let applied = applied.await;
+                        core.end_part(part, "commit");
+                        then(applied.map_err(Failure::Refused));
+                    });
+                }
+            },
             Err(refusal) => then(Err(Failure::Refused(refusal))),
         }
     }

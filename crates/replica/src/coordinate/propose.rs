@@ -227,7 +227,8 @@ impl<S: Store> Proposing<S> {
 
     fn send(self: &Rc<Self>, request: &Request, slot: usize) {
         let waiter = Rc::clone(self);
-        if let Err(error) = self.plan.link(slot % ACCEPT_SLOTS).send(request, waiter, slot) {
+        if let Err(error) = self.plan.link(slot % ACCEPT_SLOTS).send((request, self.plan.trace), waiter, slot)
+        {
             self.failed(slot, failure(&error));
         }
     }

@@ -125,7 +125,7 @@ impl<S: Store> Reading<S> {
 
     fn send(self: &Rc<Self>, request: &Request, place: usize, slot: usize) {
         let waiter = Rc::clone(self);
-        if let Err(error) = self.plan.link(place).send(request, waiter, slot) {
+        if let Err(error) = self.plan.link(place).send((request, self.plan.trace), waiter, slot) {
             self.failed(slot, failure(&error));
         }
     }
@@ -136,7 +136,12 @@ impl<S: Store> Reading<S> {
             Lookup::Now(found) => self.looked_up(place, found),
             Lookup::Later(found) => {
                 let reading = Rc::clone(self);
-                tokio::task::spawn_local(async move { reading.looked_up(place, found.await) });
+                let part = self.plan.replica.core.begin_part(self.plan.trace);
+                tokio::task::spawn_local(async move {
+                    let found = found.await;
+                    reading.plan.replica.core.end_part(part, "disk");
+                    reading.looked_up(place, found);
+                });
             }
         }
     }

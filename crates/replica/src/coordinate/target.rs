@@ -29,7 +29,7 @@ impl<S: Store> Target<S> {
             let upload = plan.replica.store.upload();
             return Box::pin(async move { Ok(Target::Local(upload.await.map_err(|e| refused(&e))?)) });
         }
-        let opening = plan.link(place).open(&Request::Upload);
+        let opening = plan.link(place).open((&Request::Upload, plan.trace));
         let plan = plan.clone();
         let until_ms = plan.replica.core.now_ms() + plan.left_ms();
         Box::pin(async move {
@@ -38,7 +38,7 @@ impl<S: Store> Target<S> {
                 && until_asked_again(&plan.replica, plan.node(place)).await
                 && plan.replica.core.now_ms() < until_ms
             {
-                opened = plan.link(place).open(&Request::Upload).await;
+                opened = plan.link(place).open((&Request::Upload, plan.trace)).await;
             }
             opened.map(Target::Remote).map_err(unexpected)
         })
@@ -84,7 +84,7 @@ impl<S: Store> Target<S> {
             Target::Remote(mut upload) => {
                 let (key, durability) = (plan.key.clone(), plan.durability);
                 let finish = |stream| Request::Finish { stream, stamp, key, origin, durability };
-                let answer = upload.ask(finish).await;
+                let answer = upload.ask_as_part(finish, plan.trace).await;
                 mark_closed(&mut upload, &answer);
                 answer.map_or_else(
                     |error| Err(unexpected(Err(error))),
@@ -111,7 +111,7 @@ impl<S: Store> Target<S> {
             Target::Remote(mut upload) => {
                 let (key, durability) = (plan.key.clone(), plan.durability);
                 let accept = |stream| Request::AcceptUpload { stream, stamp, base, key, durability };
-                let answer = upload.ask(accept).await;
+                let answer = upload.ask_as_part(accept, plan.trace).await;
                 mark_closed(&mut upload, &answer);
                 match answer {
                     // It had to make room for others, and has not taken it.

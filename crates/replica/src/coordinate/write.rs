@@ -169,7 +169,7 @@ impl<S: Store> Writing<S> {
 
     fn send(self: &Rc<Self>, request: &Request, place: usize) {
         let waiter = Rc::clone(self);
-        if let Err(error) = self.plan.link(place).send(request, waiter, place) {
+        if let Err(error) = self.plan.link(place).send((request, self.plan.trace), waiter, place) {
             self.replica_answered(place, Err(failure(&error)));
         }
     }

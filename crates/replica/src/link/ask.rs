@@ -1,5 +1,6 @@
 use std::rc::Rc;
 
+use ladoga_model::TraceContext;
 use ladoga_runtime::OneShot;
 
 use super::error::PeerError;
@@ -24,13 +25,22 @@ impl PeerLink {
         self: &Rc<Self>,
         request: &Request,
     ) -> impl Future<Output = Result<Answer, PeerError>> + use<> {
-        self.ask_for(request, |answer| answer)
+        self.ask_for((request, None), |answer| answer)
+    }
+
+    /// The same with one that may be a part of a span.
+    pub(crate) fn ask_as_part(
+        self: &Rc<Self>,
+        request: &Request,
+        of: Option<TraceContext>,
+    ) -> impl Future<Output = Result<Answer, PeerError>> + use<> {
+        self.ask_for((request, of), |answer| answer)
     }
 
     /// The same, with the answer mapped. The result is dropped if the task no longer waits.
     pub(crate) fn ask_for<T: 'static, F: Fn(Result<Answer, PeerError>) -> T + 'static>(
         self: &Rc<Self>,
-        request: &Request,
+        request: (&Request, Option<TraceContext>),
         map: F,
     ) -> impl Future<Output = T> + use<T, F> {
         let asked = Rc::new(AwaitedAnswer { map, answer: OneShot::default() });

@@ -5,13 +5,15 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 use bytes::{Buf, BytesMut};
+use ladoga_model::TraceContext;
 use ladoga_runtime::LoopContext;
 use slab::Slab;
 
 use super::error::PeerError;
+use super::traced::AskedSpan;
 use crate::cluster::Cluster;
 use crate::membership::PeerView;
-use crate::wire::{Answer, PROTOCOL_VERSION_MIN, READS_SINCE, Reads, Request};
+use crate::wire::{Answer, PROTOCOL_VERSION_MIN, READS_SINCE, Reads, Request, TRACES_MAX, TRACES_SINCE};
 
 /// The error of a connection that the peer closed because it was idle.
 pub(crate) const IDLE: &str = "the peer closed a connection that was not used";
@@ -32,6 +34,8 @@ pub(crate) struct Pending {
     sent_at_ms: u64,
     /// It came while a connection was being made, so that its failure is not this request's.
     joined: bool,
+    /// If its trace is recorded.
+    span: Option<Box<AskedSpan>>,
 }
 
 /// How far a connection is.
@@ -64,6 +68,8 @@ pub(crate) struct PeerLink {
     unsent: RefCell<BytesMut>,
     /// Reads that come behind them: those of a turn share a frame.
     unsent_reads: RefCell<Reads>,
+    /// Of which traces those are that are not written yet.
+    unsent_traces: RefCell<Vec<(u32, TraceContext)>>,
     /// Where, in them, those begin that joined a connection in the making.
     joined_at: Cell<usize>,
     /// Since when the peer has owed an answer and sent nothing.
@@ -92,6 +98,7 @@ impl PeerLink {
             version: Cell::new(PROTOCOL_VERSION_MIN),
             unsent: RefCell::default(),
             unsent_reads: RefCell::default(),
+            unsent_traces: RefCell::default(),
             joined_at: Cell::new(0),
             quiet_since_ms: Cell::new(0),
             task: RefCell::new(None),
@@ -106,10 +113,10 @@ impl PeerLink {
         drop(forgotten);
     }
 
-    /// Sends a request. Those of one turn of the event loop share a write.
+    /// Sends a request, which may be a part of a span. Those of one turn of the event loop share a write.
     pub(crate) fn send(
         self: &Rc<Self>,
-        request: &Request,
+        (request, of): (&Request, Option<TraceContext>),
         waiter: Rc<dyn Waiter>,
         slot: usize,
     ) -> Result<(), PeerError> {
@@ -122,10 +129,11 @@ impl PeerLink {
         }
         let was_empty = self.unsent.borrow().is_empty() && self.unsent_reads.borrow().is_empty();
         let entry = pending.vacant_entry();
-        let bytes = self.queue(request, entry.key() as u32);
+        let number = entry.key() as u32;
+        let (bytes, span) = (self.queue(request, number), self.begin_span(of, request, number));
         let joined = self.phase.get() == Phase::Connecting;
         let sent_at_ms = self.core.now_ms();
-        entry.insert(Pending { waiter, slot, bytes, sent_at_ms, joined });
+        entry.insert(Pending { waiter, slot, bytes, sent_at_ms, joined, span });
         drop(pending);
         self.pending_bytes.set(self.pending_bytes.get() + bytes);
         if requests == 0 {
@@ -141,6 +149,17 @@ impl PeerLink {
             Phase::Up | Phase::Connecting => {}
         }
         Ok(())
+    }
+
+    /// A request is queued that may be a part of a span. Its peer is told, unless it is to be told of too many.
+    #[inline]
+    fn begin_span(&self, of: Option<TraceContext>, request: &Request, number: u32) -> Option<Box<AskedSpan>> {
+        let span = AskedSpan::begin(&self.core, of?, request)?;
+        let mut unsent = self.unsent_traces.borrow_mut();
+        if unsent.len() < TRACES_MAX {
+            unsent.push((number, span.context()));
+        }
+        Some(span)
     }
 
     pub(crate) fn is_up(&self) -> bool {
@@ -183,6 +202,12 @@ impl PeerLink {
     pub(crate) fn swap_unsent(&self, output: &mut BytesMut) {
         let mut unsent = self.unsent.borrow_mut();
         self.unsent_reads.borrow_mut().put(&mut unsent);
+        let traces = self.unsent_traces.take();
+        if !traces.is_empty() && self.version.get() >= TRACES_SINCE {
+            Request::Traces(traces).put(output, u32::MAX);
+            output.unsplit(unsent.split());
+            return;
+        }
         std::mem::swap(output, &mut unsent);
     }
 
@@ -230,11 +255,14 @@ impl PeerLink {
     /// Fails requests. Thousands may have waited for a frozen peer, so other tasks get turns in between.
     async fn tell_failed(&self, failed: Vec<Pending>, error: &PeerError) {
         let now_ms = self.core.now_ms();
-        for (told, Pending { waiter, slot, sent_at_ms, .. }) in failed.into_iter().enumerate() {
+        for (told, Pending { waiter, slot, sent_at_ms, span, .. }) in failed.into_iter().enumerate() {
             if told > 0 && told % TOLD_AT_ONCE_MAX == 0 {
                 tokio::task::yield_now().await;
             }
             self.view.failures.fetch_add(1, Ordering::Relaxed);
+            if let Some(span) = span {
+                span.end(&self.core, self.url(), Err(error));
+            }
             waiter.answered(slot, Err(failure_of(error, now_ms.saturating_sub(sent_at_ms))));
         }
     }
@@ -251,6 +279,8 @@ impl PeerLink {
     fn take_failed(&self, was_up: bool) -> Vec<Pending> {
         let mut pending = self.pending.borrow_mut();
         let mut unsent = self.unsent.borrow_mut();
+        // Their numbers are others' from now on.
+        self.unsent_traces.take();
         if was_up {
             unsent.clear();
             self.unsent_reads.borrow_mut().clear();
@@ -268,11 +298,14 @@ impl PeerLink {
     /// Hands an answer to the task that waits for it; `false` if none does.
     pub(crate) fn answered(&self, number: u32, answer: Answer) -> bool {
         let mut pending = self.pending.borrow_mut();
-        let Some(Pending { waiter, slot, bytes, .. }) = pending.try_remove(number as usize) else {
+        let Some(Pending { waiter, slot, bytes, span, .. }) = pending.try_remove(number as usize) else {
             return false;
         };
         drop(pending);
         self.pending_bytes.set(self.pending_bytes.get() - bytes);
+        if let Some(span) = span {
+            span.end(&self.core, self.url(), Ok(&answer));
+        }
         waiter.answered(slot, Ok(answer));
         true
     }

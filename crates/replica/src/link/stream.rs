@@ -1,5 +1,7 @@
 use std::rc::Rc;
 
+use ladoga_model::TraceContext;
+
 use super::error::PeerError;
 use super::peer_link::PeerLink;
 use crate::wire::{Answer, Request};
@@ -20,7 +22,7 @@ impl PeerLink {
     /// Opens a stream or an upload. If the peer answered something else, that is returned.
     pub(crate) fn open(
         self: &Rc<Self>,
-        request: &Request,
+        request: (&Request, Option<TraceContext>),
     ) -> impl Future<Output = Result<RemoteStream, Result<Answer, PeerError>>> + use<> {
         let link = Rc::clone(self);
         // The caller may be gone: then the stream is closed with the answer.
@@ -45,7 +47,16 @@ impl RemoteStream {
         &self,
         request: impl FnOnce(u32) -> Request,
     ) -> impl Future<Output = Result<Answer, PeerError>> + 'static {
-        let asked = self.is_there().then(|| self.link.ask(&request(self.number)));
+        self.ask_as_part(request, None)
+    }
+
+    /// The same with one that may be a part of a span.
+    pub(crate) fn ask_as_part(
+        &self,
+        request: impl FnOnce(u32) -> Request,
+        of: Option<TraceContext>,
+    ) -> impl Future<Output = Result<Answer, PeerError>> + 'static {
+        let asked = self.is_there().then(|| self.link.ask_as_part(&request(self.number), of));
         async move {
             match asked {
                 Some(asked) => asked.await,

@@ -50,7 +50,12 @@ impl<S: Store> Session<S> {
             let line = "a peer that does not greet".to_owned();
             return Err(Err(io::Error::new(io::ErrorKind::InvalidData, line)));
         }
-        self.serve(Asked::new(self, number, bytes), request, writes);
+        let asked = Asked::new(self, number, bytes);
+        let asked = match self.traces.take(number) {
+            None => asked,
+            of => asked.part_of(of, request.name()),
+        };
+        self.serve(asked, request, writes);
         Ok(())
     }
 
@@ -72,6 +77,9 @@ impl<S: Store> Session<S> {
     fn serve(self: &Rc<Self>, asked: Asked<S>, request: Request, writes: &mut Writes<S>) {
         if let Request::Close { stream } = request {
             return self.opened.close(stream);
+        }
+        if let Request::Traces(said) = request {
+            return self.traces.expect(said);
         }
         match request {
             Request::Read { key, digest, origin } => {
@@ -122,7 +130,8 @@ impl<S: Store> Session<S> {
             Request::Forward(forward) => {
                 let through = self.peer_id().expect("it has greeted");
                 let replica = Rc::clone(&self.replica);
-                self.answer_later(asked, coordinate::decide_forwarded(replica, through, *forward));
+                let of = (through, asked.trace());
+                self.answer_later(asked, coordinate::decide_forwarded(replica, of, *forward));
             }
             Request::KeepDeletions => {
                 // Not before it has all of them.
@@ -134,7 +143,7 @@ impl<S: Store> Session<S> {
                     kept.await.map_or_else(|error| Answer::Refused(refusal(&error)), |()| Answer::Done)
                 });
             }
-            Request::Hello(_) | Request::Close { .. } => unreachable!("served before"),
+            Request::Hello(_) | Request::Close { .. } | Request::Traces(_) => unreachable!("served before"),
         }
     }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use ladoga_cluster::{AcceptAnswer, Origin, Refusal, WriteAnswer};
 use ladoga_local::store::{LocalStore, Lookup, Store, StoreError, StoredCell, Upload, WriteKind};
 use ladoga_model::{Cell, Durability, Stamp, VALUE_BYTES_MAX, Value, Version};
-use ladoga_runtime::{LoopContext, Taken};
+use ladoga_runtime::{LoopContext, OpenSpan, Taken};
 
 use super::asked::Asked;
 use super::opened::Uploading;
@@ -62,7 +62,15 @@ pub(super) fn read<S: Store>(
     };
     match session.replica.store.get_cell(key) {
         Lookup::Now(found) => session.answer(asked.number, &answer(found)),
-        Lookup::Later(found) => session.answer_later(asked, async move { answer(found.await) }),
+        Lookup::Later(found) => {
+            let core = Rc::clone(&session.replica.core);
+            let part = core.begin_part(asked.trace());
+            session.answer_later(asked, async move {
+                let found = found.await;
+                core.end_part(part, "disk");
+                answer(found)
+            });
+        }
     }
 }
 
@@ -126,17 +134,20 @@ pub(super) fn write<S: Store>(session: &Rc<Session<S>>, writes: Writes<S>) {
             (&key[..], Cell { stamp: *stamp, value: value.as_deref().map(Value::Inline) })
         });
         let applied = session.replica.store_for(group[0].durability).apply(cells);
-        session.answer_all_later(answers(Rc::clone(&session.replica), group, applied));
+        let core = &session.replica.core;
+        let parts = group.iter().filter_map(|write| core.begin_part(write.asked.trace())).collect();
+        session.answer_all_later(answers(Rc::clone(&session.replica), (group, parts), applied));
     }
 }
 
 /// What becomes of writes that are committed together.
 async fn answers<S: Store>(
     replica: Rc<OwnReplica<S>>,
-    group: Vec<Write<S>>,
+    (group, parts): (Vec<Write<S>>, Vec<OpenSpan>),
     applied: <S::Local as LocalStore>::Apply,
 ) -> Vec<(Asked<S>, Answer)> {
     let applied = applied.await;
+    parts.into_iter().for_each(|part| replica.core.end_part(Some(part), "commit"));
     let mut answers = Vec::with_capacity(group.len());
     let mut newest = None;
     for (number, Write { asked, served, key, stamp, arrival, admitted, .. }) in group.into_iter().enumerate()

@@ -14,6 +14,7 @@ use super::asked::Asked;
 use super::input::{self, Next, Waiting};
 use super::opened::OpenedStreams;
 use super::requests::{self, Writes};
+use super::traces::Traces;
 use super::watch::{ConnectionState, Watch};
 use crate::bounds::{SESSION_OWN_BYTES, SessionAccount};
 use crate::cluster::Cluster;
@@ -52,6 +53,8 @@ pub(super) struct Session<S: Store> {
     task: RefCell<Option<Waker>>,
     watch: Watch,
     pub(super) opened: OpenedStreams<S>,
+    /// Of which spans requests are parts that are to come.
+    pub(super) traces: Traces,
 }
 
 /// A connection that a peer made, with its bytes, whichever server accepted it.
@@ -106,6 +109,7 @@ pub async fn serve<S: Store>(replica: &Rc<OwnReplica<S>>, socket: Rc<dyn PeerSoc
         task: RefCell::new(None),
         watch: Watch::begins(replica.core.now_ms()),
         opened: OpenedStreams::default(),
+        traces: Traces::default(),
     });
     let looking = tokio::task::spawn_local(Rc::clone(&session).look_after());
     let served = poll_fn(|context| session.poll(context)).await;

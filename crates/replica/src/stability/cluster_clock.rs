@@ -2,13 +2,17 @@ use std::sync::Arc;
 
 use ladoga_cluster::{ClockReading, ExpiryTime, NodeId};
 use ladoga_env::Clock;
-use ladoga_model::ClockError;
+use ladoga_model::{ClockError, HybridClock};
 
 use super::cluster_time::ClusterTime;
 use ladoga_local::VersionClock;
 
 /// How long after its expiry a value keeps its bytes: as far as clocks may be apart, and longer than any request lives.
 const EXPIRY_MARGIN_MS: u64 = 60_000;
+
+/// How far the wall clock may be behind the versions that a node gives out before it has heard what time it is: what its reservation
+/// and clocks that are right come to, several times over.
+const BEHIND_MS_MAX: u64 = 60_000;
 
 /// The hybrid clock of a node of a cluster: it goes by what time it is by a majority of the nodes.
 pub(crate) struct ClusterClock {
@@ -57,6 +61,13 @@ impl ClusterClock {
         let (wall_ms, monotonic_ms) = (self.wall_ms(), self.monotonic_ms());
         let timestamp = self.versions.next_at(self.time.time_ms(wall_ms, monotonic_ms));
         self.time.check_ahead(timestamp, wall_ms, monotonic_ms).map(|()| timestamp)
+    }
+
+    /// Whether the wall clock is so far behind a timestamp that was to be given out that it has been set back, while too few peers are
+    /// heard to know better. Timestamps then go on from the newest one in the data directory; and if that is an older state of itself,
+    /// they may have been given out before, to other writes. With the right time they go on from now.
+    pub(crate) fn is_far_behind(&self, timestamp: u64) -> bool {
+        self.is_unverified() && HybridClock::wall_ms(timestamp) > self.wall_ms() + BEHIND_MS_MAX
     }
 
     /// Whether too few peers were heard to know the time of a majority.
@@ -138,7 +149,6 @@ impl ClusterClock {
 #[cfg(test)]
 mod tests {
     use ladoga_env::sim::SimClock;
-    use ladoga_model::HybridClock;
 
     use super::*;
 
@@ -230,6 +240,19 @@ mod tests {
         // Which may be of a clock that was wrong: as far as the other one has versions of then, too.
         versions.starts_after(HybridClock::at_wall_ms(now_ms + 86_400_000));
         assert_eq!(versions.expiry_time_ms(), now_ms);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_gives_no_versions_before_others_are_heard() {
+        let (clock, versions) = of_three();
+        let now_ms = clock.wall_ms();
+        versions.starts_after(HybridClock::at_wall_ms(now_ms));
+        assert!(!versions.is_far_behind(versions.next()));
+        clock.jump_wall_ms(-86_400_000);
+        assert!(versions.is_far_behind(versions.next()));
+        says(&versions, 1, now_ms);
+        says(&versions, 2, now_ms);
+        assert!(!versions.is_far_behind(versions.next()));
     }
 
     #[test]

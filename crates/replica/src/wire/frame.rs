@@ -9,7 +9,7 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// The newest version of the protocol that this node speaks, as `hello` says it. Never reused for another grammar.
-pub const PROTOCOL_VERSION: u8 = 8;
+pub const PROTOCOL_VERSION: u8 = 9;
 /// The oldest one. Once a version has been released, the next release still speaks it, so that nodes can be replaced one by one.
 pub const PROTOCOL_VERSION_MIN: u8 = 7;
 /// The longest frame: a value that is not large, its key, and what stands around them.

@@ -9,6 +9,7 @@
 //!          | 15 prepare { version, key } | 16 accept { stamp, base, what u8, key, [bytes] }
 //!          | 17 accept_upload { stream u32, stamp, base, key } | 18 release { version, key } | 19 forward { forward }
 //!          | 20 keep_deletions {} | 21 reads { (request u32, digest u8, origin u8, key) × 1 to 128 }     from version 8 on
+//!          | 22 traces { (request u32, trace u8 × 16, span u8 × 8) × 1 to 128 }              from version 9 on
 //! answer  := 1 hello | 65 stranger { line } | 66 absent { whole u8 } | 67 cell { whole u8, stamp, what u8, [bytes] }
 //!          | 68 done {} | 69 refused { why u8, u64, u64 } | 70 piece { bytes } | 71 end {} | 72 superseded { version, had u8 }
 //!          | 73 alive {} | 74 opened { stream u32 } | 75 gone {} | 76 statement { statement }
@@ -33,7 +34,8 @@
 //! bytes   := all that is left
 //! ```
 //!
-//! `alive` answers no request: it tells that answers are still to come.
+//! `alive` answers no request: it tells that answers are still to come. `traces` says of which spans requests are parts that come
+//! behind it, by their numbers; it has no answer.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use ladoga_cluster::{Refusal, SentCell};

@@ -3,6 +3,7 @@
 //! - `frame`: lengths, checksums, numbers of requests
 //! - `message`: the grammar; `request`, `answer`: the messages; `parts`: what several of them have
 //! - `reads`: several reads in one frame; `forward`: conditional requests that another node decides
+//! - `traces`: of which traces requests are
 //! - `hello`: the first message on either side
 //! - `record`: the cells of a range
 //! - `reader`: decodes bodies, nothing trusted
@@ -19,6 +20,7 @@ mod record;
 mod request;
 #[cfg(test)]
 mod tests;
+mod traces;
 
 pub use answer::Answer;
 pub use forward::{Change, Changed, Forward, Forwarded};
@@ -34,6 +36,7 @@ pub(crate) use forward::{CONTENDED, FORWARD_BYTES_MAX, FORWARD_VERSIONS_MAX, FOR
 pub(crate) use frame::frame_bytes;
 pub(crate) use reads::{READS_SINCE, Reads};
 pub(crate) use record::{Record, put_mark, put_record, take_record};
+pub(crate) use traces::{TRACES_MAX, TRACES_SINCE};
 
 use bytes::BytesMut;
 

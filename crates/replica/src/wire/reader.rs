@@ -56,6 +56,13 @@ impl Reader {
         Ok(self.rest.get_i64_le())
     }
 
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
+        self.need(N)?;
+        let mut bytes = [0; N];
+        self.rest.copy_to_slice(&mut bytes);
+        Ok(bytes)
+    }
+
     /// Bytes behind their length.
     pub(super) fn short_bytes(&mut self) -> Result<Bytes, FrameError> {
         let length = usize::from(self.u16()?);

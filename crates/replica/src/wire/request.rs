@@ -1,6 +1,6 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use ladoga_cluster::{AsOf, LEAF_GROUPS_MAX, Origin, Partition, Statement};
-use ladoga_model::{Durability, Stamp, Version};
+use ladoga_model::{Durability, Stamp, TraceContext, Version};
 
 use super::forward::Forward;
 use super::frame::{Frame, FrameError, put_frame};
@@ -12,6 +12,7 @@ use super::parts::{
 };
 use super::reader::Reader;
 use super::reads::{READ_KIND, READS_KIND, Read, put_read, take_read, take_reads};
+use super::traces::{TRACES_KIND, put_traces, take_traces};
 
 /// What one node asks of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,6 +159,8 @@ pub enum Request {
     Forward(Box<Forward>),
     /// To keep deletions for those who follow changes, at whichever node.
     KeepDeletions,
+    /// Of which spans requests are parts that come behind it, by their numbers. There is no answer.
+    Traces(Vec<(u32, TraceContext)>),
 }
 
 fn put_key_version(out: &mut BytesMut, version: Version, key: &[u8]) {
@@ -241,6 +244,31 @@ impl Request {
             }),
             Request::Forward(forward) => put_frame(out, number, 19, |out| forward.put(out)),
             Request::KeepDeletions => put_frame(out, number, 20, |_| {}),
+            Request::Traces(traces) => put_frame(out, number, TRACES_KIND, |out| put_traces(out, traces)),
+        }
+    }
+
+    /// What it asks for, in a word.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Request::Hello(_) => "hello",
+            Request::Read { .. } => "read",
+            Request::Write { .. } => "write",
+            Request::OpenValue { .. } => "open value",
+            Request::OpenCells { .. } => "open cells",
+            Request::Next { .. } => "next",
+            Request::Close { .. } => "close",
+            Request::Upload => "upload",
+            Request::Push { .. } => "push",
+            Request::Finish { .. } => "finish",
+            Request::Statement(_) => "statement",
+            Request::Groups(_) | Request::Leaves { .. } | Request::List { .. } => "compare",
+            Request::Prepare { .. } => "prepare",
+            Request::Accept { .. } | Request::AcceptUpload { .. } => "accept",
+            Request::Release { .. } => "release",
+            Request::Forward(_) => "forward",
+            Request::KeepDeletions => "keep deletions",
+            Request::Traces(_) => "traces",
         }
     }
 
@@ -314,6 +342,7 @@ impl Request {
             }
             19 => return Forward::take(reader).map(|forward| Request::Forward(Box::new(forward))),
             20 => Request::KeepDeletions,
+            TRACES_KIND => return take_traces(reader).map(Request::Traces),
             _ => return Err(reader.wrong("there is no such request")),
         };
         reader.end()?;

@@ -85,6 +85,12 @@ fn seed_3770_who_followed_was_told_an_old_version_after_a_read_that_failed() {
     assert_kept_with_conditions(3770);
 }
 
+/// Its clock was set back by a day, its volume rolled back, and it heard nobody: it went on from the versions of the older volume.
+#[test]
+fn seed_8021_a_node_alone_with_an_older_volume_and_time_gave_a_version_out_twice() {
+    assert_kept_with_conditions(8021);
+}
+
 #[track_caller]
 fn assert_kept_with_conditions(seed: u64) {
     let settings = Settings { load: Load::Conditional, ..Settings::default() };

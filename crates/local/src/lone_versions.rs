@@ -153,8 +153,9 @@ mod tests {
     fn what_happens_together_is_of_one_millisecond_and_in_order() {
         let clock = SimClock::new();
         let versions = Arc::new(LoneVersions::new(VersionClock::new(Arc::new(clock.clone()))));
+        let now_ms = versions.clock().wall_ms();
         // The counter of this millisecond is nearly used up.
-        versions.clock().continue_after((HybridClock::at_wall_ms(9) | 0xffff) - 2);
+        versions.clock().continue_after((HybridClock::at_wall_ms(now_ms) | 0xffff) - 2);
         let keys: [&[u8]; 4] = [b"a", b"b", b"a", b"c"];
         let mut given = Vec::new();
         for stamp in versions.stamps_together(&keys).expect("it takes updates") {
@@ -162,7 +163,10 @@ mod tests {
             clock.advance(Duration::from_secs(1));
             versions.stamp();
         }
-        assert_eq!(given, (0..4).map(|place| HybridClock::at_wall_ms(10) + place).collect::<Vec<_>>());
+        assert_eq!(
+            given,
+            (0..4).map(|place| HybridClock::at_wall_ms(now_ms + 1) + place).collect::<Vec<_>>()
+        );
         let late = Version { timestamp: given[2] - 1, node: 0 };
         assert!(matches!(versions.pass(xxh3_64(b"a"), late), Passage::Renewed(_)));
     }

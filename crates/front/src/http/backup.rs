@@ -51,8 +51,9 @@ pub(crate) fn backup_step(operation: Operation, uri: &Uri) -> Result<BackupStep,
         return Ok(after.map_or(BackupStep::Begin, |after| BackupStep::Log { after }));
     }
     let [id, file, offset, bytes] = parameters(uri.query().unwrap_or(""), ["id", "file", "offset", "bytes"])?;
-    let is_log = |file: &Cow<'_, [u8]>| id.is_none() && file.starts_with(b"log/");
-    if let Some(file) = file.as_ref().filter(|file| operation == Operation::BackupFile && is_log(file)) {
+    // Without a checkpoint, it is a file of the log.
+    let is_log = operation == Operation::BackupFile && id.is_none();
+    if let Some(file) = file.as_ref().filter(|_| is_log) {
         let (file, offset, bytes_max) = piece(file, offset, bytes)?;
         return Ok(BackupStep::ReadLog { file, offset, bytes_max });
     }

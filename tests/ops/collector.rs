@@ -267,7 +267,7 @@ fn attribute(pair: &[u8]) -> (String, String) {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -215,7 +215,7 @@ fn a_collector_that_is_of_no_use_harms_no_request() {
         } else {
             wait_until("spans that are given up", || outcome(&node, "failed") > 0.0);
         }
-        assert_eq!(outcome(&node, "exported"), 0.0, "{answers:?}");
+        assert!(outcome(&node, "exported") < 1.0, "{answers:?}");
         assert_eq!(node.connect().value("k"), Some(b"v".to_vec()));
         node.stop();
     }

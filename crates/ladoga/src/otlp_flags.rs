@@ -6,14 +6,14 @@ use clap::Args;
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Traces (in a build with the cargo feature otel)")]
 pub(crate) struct OtlpFlags {
-    /// Collector of OpenTelemetry that spans are sent to, by OTLP over HTTP, such as http://127.0.0.1:4318
-    /// [default: OTEL_EXPORTER_OTLP_ENDPOINT, or none]
+    /// Collector of OpenTelemetry that spans are sent to, by OTLP over HTTP, such as `http://127.0.0.1:4318`
+    /// [default: `OTEL_EXPORTER_OTLP_ENDPOINT`, or none]
     #[arg(id = "otlp", long = "otlp", value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Share of the requests without a `traceparent` that are recorded, from 0 to 1 [default: 0.01]
     #[arg(id = "otlp_sample", long = "otlp-sample", value_name = "RATIO", allow_hyphen_values = true)]
     pub(crate) sample: Option<String>,
-    /// Name of the service in traces [default: OTEL_SERVICE_NAME, or ladoga]
+    /// Name of the service in traces [default: `OTEL_SERVICE_NAME`, or ladoga]
     #[arg(id = "otlp_service", long = "otlp-service", value_name = "NAME")]
     pub(crate) service: Option<String>,
     /// File with header fields for the collector, such as `authorization: Bearer ...`, one a line [default: none]

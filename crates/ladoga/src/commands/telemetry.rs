@@ -52,5 +52,7 @@ impl Telemetry {
         if let Some(exporter) = self.exporter {
             exporter.stop();
         }
+        #[cfg(not(feature = "otel"))]
+        drop(self);
     }
 }

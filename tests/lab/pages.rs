@@ -111,6 +111,20 @@ fn values_are_told(page: &mut Page<'_>) {
     assert_eq!(page.evaluate("document.querySelector('.hover').hidden"), true);
 }
 
+/// The flame graph of a range is far below its heat map.
+fn what_was_chosen_is_told_where_it_was_chosen(page: &mut Page<'_>, words: &str) {
+    assert!(page.text(".here").starts_with(words), "{}", page.text(".here"));
+    let is_in_sight = |page: &mut Page<'_>, selector: &str| {
+        page.evaluate(&format!(
+            "(r => r.top >= 0 && r.bottom <= innerHeight)(document.querySelector('{selector}').getBoundingClientRect())"
+        ))
+    };
+    assert_eq!(is_in_sight(page, ".here"), true, "without scrolling");
+    page.click(".here button");
+    let top = "document.querySelector('.profile .range').getBoundingClientRect().top";
+    page.wait_until(&format!("{top} >= 0 && {top} < innerHeight / 2"));
+}
+
 fn keys_choose_and_a_search_lights_up(page: &mut Page<'_>) {
     page.focus(".heatmap");
     // Keys go on from the place of the pointer, unless the selection was cleared.
@@ -196,6 +210,14 @@ fn the_summary_and_the_contents_of_the_suite_are_in_sight() {
     assert!(top < 800.0, "the contents begin at {top}");
     phone.screenshot("report-suite-phone");
     assert_eq!((page_errors(&mut phone), look(&mut phone)[3]), (0, 0));
+    let clipped = phone.evaluate(
+        "Math.max(...[...document.querySelectorAll('.scroll')].filter(box => box.querySelector('table')).map(box => box.scrollWidth - box.clientWidth))",
+    );
+    assert_eq!(clipped, 0, "no table has to be scrolled sideways");
+    let label = phone.evaluate(
+        "getComputedStyle(document.querySelector('#published ~ .scroll td[data-label=p99]'), '::before').content",
+    );
+    assert_eq!(label, "\"p99\"", "a card names its figures");
 }
 
 fn page_errors(page: &mut Page<'_>) -> usize {
@@ -235,6 +257,7 @@ fn a_report_is_drawn_and_a_selection_opens_its_flame_graph() {
     assert_eq!(shares(&mut page), [None, Some((1.0, None))], "the second half");
     let words = page.text(".range");
     assert!(words.contains(" s to ") && words.contains(" requests, the slowest at least "), "{words}");
+    what_was_chosen_is_told_where_it_was_chosen(&mut page, &words);
     page.click(".against");
     let against = frame(&mut page, "ladogaReport.frames(0)", "late").expect("it is drawn");
     assert!(against.0 > 0.99 && against.1.is_some_and(|before| before < 0.5), "{against:?}");
@@ -361,6 +384,12 @@ fn a_comparison_is_drawn() {
         assert_eq!((charts, drawn, too_wide), (2, 2, 0), "at a width of {width}");
         let early = frame(&mut page, "ladogaComparison.frames(0)", "early");
         assert_eq!(early, Some((0.5, Some(0.5))), "nothing changed");
+        let across = page.evaluate("getComputedStyle(document.querySelector('.pairs tbody tr')).gridTemplateColumns.split(' ').length");
+        assert_eq!(
+            across,
+            if width < 600 { 2 } else { 1 },
+            "figures of a card beside each other, at a width of {width}"
+        );
         page.screenshot(name);
         assert_eq!(page.complaints(), [""; 0]);
     }

@@ -124,6 +124,11 @@ fn profiles_of_a_node_are_compared() {
         );
         assert!(told.text().contains("what chance alone does to so many samples"), "{told:?}");
     }
+    diff(&directory, &["a.heatmap.html", "d.html", "-o", "change.html"]).expect_success();
+    let change = fs::read_to_string(directory.path().join("change.html")).expect("a page");
+    let origins =
+        change.split("<dd>").filter(|row| row.contains(" UTC · ladoga ") && row.contains(" serve "));
+    assert_eq!(origins.count(), 2, "which program, when and how started, for both sides");
     diff(&directory, &["a.heatmap.html", "e.folded"]).expect_failure(2, &["e.folded", "-o X.html"]);
-    assert_eq!(files_below(directory.path()).len(), 5, "something was left behind");
+    assert_eq!(files_below(directory.path()).len(), 6, "something was left behind");
 }

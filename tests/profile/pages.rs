@@ -43,7 +43,10 @@ fn a_flame_graph_widens_and_is_searched() {
     let file = profile_page(&directory, "html");
     let mut page = browser.open(&file, 1400, 900);
     assert!(share(&mut page, "ladoga_server::").is_some_and(|share| share > 0.0));
-    assert!(page.text("dl.head").contains(", commit ") && page.text("dl.head").contains("serve"));
+    for part in [", commit ", "serve", "ladoga profile --kind cpu --seconds 3 -o cpu.html"] {
+        assert!(page.text("dl.head").contains(part), "{part} in {}", page.text("dl.head"));
+    }
+    colours_are_those_of_the_legend(&mut page);
     let is_at_base = "(e => e.scrollTop + e.clientHeight >= e.scrollHeight - 2 && e.getBoundingClientRect().bottom <= innerHeight)\
                       (document.querySelector('.flame-scroll'))";
     assert_eq!(page.evaluate(is_at_base), true, "it opens where one begins to read, within the window");
@@ -76,6 +79,19 @@ fn a_flame_graph_widens_and_is_searched() {
     phone.screenshot("profile-flame-phone");
     assert_eq!(phone.evaluate("document.documentElement.scrollWidth <= innerWidth"), true);
     assert_eq!(phone.complaints(), [""; 0]);
+}
+
+/// Each kind of frame has hues of its own: the swatch of another kind is never the nearest.
+fn colours_are_those_of_the_legend(page: &mut Page<'_>) {
+    let worst = page.evaluate(
+        "(() => { const hue = colour => Number(colour.match(/^hsl\\((\\d+)/)[1]); \
+         const swatches = ladogaFrameLegend().slice(0, 4).map(([colour]) => hue(colour)); \
+         const kinds = [n => 'ours::f' + n, n => 'std::f' + n, n => 'f' + n + '_[k]', n => 'f' + n]; \
+         return kinds.flatMap((name, kind) => Array.from({ length: 200 }, (_, n) => name(n)).filter(text => { \
+         const far = swatches.map(swatch => Math.abs(swatch - hue(ladogaFrameColour(text, false)))); \
+         return far.indexOf(Math.min(...far)) !== kind; })); })()",
+    );
+    assert_eq!(worst, serde_json::json!([]), "frames in the colour of another kind");
 }
 
 /// How often a frame of this name is drawn.

@@ -37,6 +37,9 @@ const RUN_HELP: &str = "\
 Starts a node (this binary, on a free port, in a temporary directory), fills it, runs each workload at each rate and profiles
 it. The report is written after every run, so an interrupted command keeps the runs that it completed.
 
+If this command is killed (SIGKILL), its node ends too, but the node's directory is left. The next `ladoga lab run` with the same
+--dir removes it.
+
 Exit codes: 0 if everything worked; 1 if a run failed or FILE cannot be written (this is checked before the first run); 2 if the
 command line is wrong; 3 if everything was measured, but all requests of a run failed; 130 after Ctrl-C or 143 after SIGTERM, and
 FILE has the runs that were completed.";
@@ -129,7 +132,7 @@ pub(crate) struct NodeOptions {
     /// Event loops of the node, as for `ladoga serve --threads`
     #[arg(long, value_name = "N", conflicts_with = "url")]
     pub(crate) node_threads: Option<u64>,
-    /// Where to create the data directory of the node; it is removed afterwards [default: the temporary directory]
+    /// Where to create the data directory of the node, ladoga-lab-run-PID-N; it is removed afterwards [default: the temporary directory]
     #[arg(long, value_name = "DIR", conflicts_with = "url")]
     pub(crate) dir: Option<PathBuf>,
 }

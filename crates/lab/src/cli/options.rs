@@ -26,6 +26,11 @@ With https://, any certificate is accepted, as by wrk; --verify and --ca check i
 error. Connections are made before the run, so latencies do not include handshakes. If a connection breaks during an open
 loop, the requests that become due while it is made again count with the time that they wait.
 
+A request without an answer within --timeout is a timeout: its latency is the time that it was waited for, its connection is
+closed and made again, and an answer that comes later is lost. wrk counts a timeout too, but goes on reading, and counts the late
+answer as a success. Here each request counts once, and a connection that died cannot block its requests for the rest of the
+run. With a longer --timeout, slower answers are measured.
+
 Exit codes: 0 if everything worked; 1 if the SLO was missed, no request was answered, or a file cannot be written (this is
 checked before the run); 2 if the command line or the script is wrong; 130 after Ctrl-C or 143 after SIGTERM, if something had to
 be aborted: a script, a server that does not answer, a name that is being resolved. Ctrl-C ends everything within a second.";

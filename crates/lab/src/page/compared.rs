@@ -131,7 +131,7 @@ fn head(compared: &ComparedPage) -> String {
 
 fn table(run: &ComparedRun, [before, after]: &[String; 2]) -> String {
     let mut out = format!(
-        "<div class=\"scroll\"><table class=\"cards\">\n<thead><tr><th>figure</th><th>change</th><th class=\"text\">verdict</th>\
+        "<div class=\"scroll\"><table class=\"cards pairs\">\n<thead><tr><th>figure</th><th>change</th><th class=\"text\">verdict</th>\
          <th>{}</th><th>{}</th></tr></thead>\n<tbody>\n",
         escape(before),
         escape(after)

@@ -79,6 +79,12 @@ fn cells(heat: &Heat, x: &Scale, y: &Scale) -> [String; LEVELS] {
     paths
 }
 
+/// Weights are a few samples more or less, which a logarithm would not tell apart: the shade follows the root.
+pub(super) fn level_of_weight(weight: u64, most: u64) -> usize {
+    let part = (weight as f64 / most.max(1) as f64).sqrt();
+    ((part * LEVELS as f64) as usize).min(LEVELS - 1)
+}
+
 /// Counts differ by factors, so shades follow their logarithm: a single slow request is seen.
 pub(super) fn level(count: u64, most: u64) -> usize {
     let part = (count as f64).ln_1p() / (most as f64).ln_1p();
@@ -93,6 +99,13 @@ mod tests {
     fn a_single_request_has_a_shade_of_its_own() {
         assert_eq!((level(1, 100_000), level(100_000, 100_000)), (0, LEVELS - 1));
         assert_eq!(level(1, 1), LEVELS - 1);
+    }
+
+    #[test]
+    fn one_sample_and_nine_have_different_shades() {
+        let [one, nine] = [2_000_000, 18_000_000].map(|weight| level_of_weight(weight, 18_000_000));
+        assert_eq!((one, nine), (2, LEVELS - 1), "two milliseconds of eighteen");
+        assert_eq!(level_of_weight(0, 0), 0);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::heat::{LEVELS, level, pickable, shades};
+use super::heat::{LEVELS, level_of_weight, pickable, shades};
 use super::plot::{Scale, axes, figure, time_scale, upwards};
 use super::quantity::Quantity;
 use super::words::{bytes, micros};
@@ -71,7 +71,10 @@ pub(super) fn draw(run: &Run, number: usize, offset_ms: f64, data: &Value) -> St
         let (left, right) = (x.at(seconds(column)), x.at(seconds(column + 1.0)));
         let (bottom, top) = (y.at(from_ms / unit_ms), y.at((from_ms + part_ms) / unit_ms));
         let (wide, high) = (right - left, bottom - top);
-        let _ = write!(paths[level(*weight, most)], "M{left:.1} {top:.1}h{wide:.1}v{high:.1}h-{wide:.1}z");
+        let _ = write!(
+            paths[level_of_weight(*weight, most)],
+            "M{left:.1} {top:.1}h{wide:.1}v{high:.1}h-{wide:.1}z"
+        );
     }
     for (level, path) in paths.iter().enumerate().filter(|(_, path)| !path.is_empty()) {
         let _ = write!(svg, "<path class=\"heat h{level}\" d=\"{path}\"/>");

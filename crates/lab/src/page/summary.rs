@@ -192,7 +192,7 @@ pub(super) fn published(report: &Report) -> String {
     format!(
         "<h2 id=\"published\">Beside the published load tests</h2>\n<p>They were measured by others, on other machines. Each run does what the \
          publication did; where nothing stands, it names no figure.</p>\n\
-         <div class=\"scroll\"><table>\n<thead><tr><th>run</th><th class=\"text\">measured</th>{heads}</tr></thead>\n\
+         <div class=\"scroll\"><table class=\"cards\">\n<thead><tr><th>run</th><th class=\"text\">measured</th>{heads}</tr></thead>\n\
          <tbody>\n{rows}</tbody></table></div>\n"
     )
 }
@@ -225,13 +225,11 @@ fn beside_published(
     for (source, of) in shown() {
         let cell = |wanted: &&str| {
             let figure = run.published.iter().find(|figure| figure.figure == **wanted);
-            format!(
-                "<td>{}</td>",
-                escape(&figure.map_or_else(String::new, |figure| figure_text(figure, of(figure))))
-            )
+            let text = figure.map_or_else(String::new, |figure| figure_text(figure, of(figure)));
+            labelled(&escape(wanted), &escape(&text))
         };
         let cells: String = names.iter().map(cell).collect();
-        let _ = writeln!(rows, "<tr>{name}<td class=\"text\">{source}</td>{cells}</tr>");
+        let _ = writeln!(rows, "<tr>{name}<td class=\"text wide\">{source}</td>{cells}</tr>");
         name.clear();
     }
     rows

@@ -44,7 +44,7 @@ function ladogaFlameParts(host, unit) {
 
 function ladogaFrameLegend() {
   return [
-    ["hsl(115 45% 68%)", "program and its crates"], ["hsl(46 80% 66%)", "standard library"], ["hsl(30 85% 68%)", "kernel, _[k]"],
+    ["hsl(115 45% 68%)", "program and its crates"], ["hsl(50 80% 66%)", "standard library"], ["hsl(22 85% 68%)", "kernel, _[k]"],
     ["hsl(195 45% 72%)", "C and system libraries"], ["hsl(0 0% 78%)", "threads, [runtime], unknown"], ["#f08fd0", "search"],
   ];
 }
@@ -71,9 +71,9 @@ function ladogaFrameColour(name, isThread) {
   let hash = 0;
   for (let at = 0; at < name.length; at++) hash = (hash * 31 + name.charCodeAt(at)) >>> 0;
   const spread = hash % 25;
-  if (name.endsWith("_[k]")) return `hsl(${20 + spread} 85% 68%)`;
+  if (name.endsWith("_[k]")) return `hsl(${10 + spread} 85% 68%)`;
   if (isThread || name.startsWith("[")) return `hsl(0 0% ${72 + (spread % 12)}%)`;
-  if (/^<?(std|core|alloc)::/.test(name)) return `hsl(${40 + (spread % 12)} 80% 66%)`;
+  if (/^<?(std|core|alloc)::/.test(name)) return `hsl(${45 + (spread % 12)} 80% 66%)`;
   return name.includes("::") ? `hsl(${105 + spread} 45% 68%)` : `hsl(${185 + spread} 45% 72%)`;
 }
 

@@ -145,9 +145,9 @@ impl Difference {
         changes
     }
 
-    /// The page of a difference between two profiles of a kind.
-    pub fn page(&self, kind: crate::Kind, names: [&str; 2]) -> String {
-        page::render(self, kind, names)
+    /// The page of a difference between two profiles of a kind: their names, and their origins.
+    pub fn page(&self, kind: crate::Kind, names: [&str; 2], origins: [&str; 2]) -> String {
+        page::render(self, kind, names, origins)
     }
 }
 

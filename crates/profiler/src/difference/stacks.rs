@@ -28,11 +28,16 @@ pub(super) struct Weight {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NamedStacks(BTreeMap<Vec<String>, Weight>);
 
+/// Pages of earlier versions do not say it.
+const UNKNOWN_ORIGIN: &str = "not said by the page";
+
 /// A profile that was read back from its page.
 #[derive(Debug)]
 pub struct Recorded {
     /// What was measured.
     pub kind: Kind,
+    /// When it was taken, and of which program and process.
+    pub origin: String,
     pub(super) stacks: NamedStacks,
     /// The same by parts of its time; none if the page does not say when a sample was taken.
     pub(super) slices: Vec<NamedStacks>,
@@ -86,12 +91,13 @@ impl Recorded {
         let data: Value = serde_json::from_str(data).map_err(|_| BadProfile::Nonsense("the JSON"))?;
         let kind = data["kind"].as_str().and_then(|kind| kind.parse().ok());
         let kind = kind.ok_or(BadProfile::Nonsense("`kind`"))?;
+        let origin = data["origin"].as_str().unwrap_or(UNKNOWN_ORIGIN).to_owned();
         let tree = Tree::of(&data).ok_or(BadProfile::Nonsense("`tree`"))?;
         if data["samples"].is_array() {
             let slices = slices_of(&data).ok_or(BadProfile::Nonsense("`cells`"))?;
             let mut all = sliced(&data, &tree, 1)?;
             let stacks = all.pop().ok_or(BadProfile::Nonsense("`samples`"))?;
-            return Ok(Recorded { kind, stacks, slices: sliced(&data, &tree, slices)? });
+            return Ok(Recorded { kind, origin, stacks, slices: sliced(&data, &tree, slices)? });
         }
         let sums = numbers(&data["values"]).ok_or(BadProfile::Nonsense("`values`"))?;
         let squares = numbers(&data["squares"]).ok_or(BadProfile::Nonsense("`squares`"))?;
@@ -100,7 +106,8 @@ impl Recorded {
         }
         let weight = |(sum, squares): (f64, f64)| Weight { sum: sum as u64, squares };
         let weights: Vec<Weight> = sums.into_iter().zip(squares).map(weight).collect();
-        Ok(Recorded { kind, stacks: NamedStacks::of_weights(&tree, &weights)?, slices: Vec::new() })
+        let stacks = NamedStacks::of_weights(&tree, &weights)?;
+        Ok(Recorded { kind, origin, stacks, slices: Vec::new() })
     }
 }
 

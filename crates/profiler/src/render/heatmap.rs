@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::html::{FLAME_SCRIPT, fill, head};
+use super::html::{FLAME_SCRIPT, fill, head, origin};
 use super::subtitle;
 use super::tree::{NameTree, script_json};
 use crate::Profile;
@@ -28,6 +28,7 @@ pub(super) fn render(profile: &Profile) -> String {
     let data = json!({
         "kind": profile.kind.name(),
         "head": subtitle(profile),
+        "origin": origin(profile),
         "unit": profile.kind.unit(),
         "cellMs": CELL_NS / 1_000_000,
         "cells": cells_max,
@@ -36,7 +37,7 @@ pub(super) fn render(profile: &Profile) -> String {
         "tree": tree.to_json(),
         "samples": rows,
     });
-    let words = [profile.kind.title(), &subtitle(profile), &head(profile)];
+    let words = [profile.kind.title(), &subtitle(profile), &head(profile, "heatmap.html")];
     fill(PAGE, words, &script_json(&data), &[FLAME_SCRIPT, SCRIPT])
 }
 

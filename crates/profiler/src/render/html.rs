@@ -33,13 +33,14 @@ pub(super) fn render(profile: &Profile) -> String {
     }
     let data = json!({
         "kind": profile.kind.name(),
+        "origin": origin(profile),
         "unit": profile.kind.unit(),
         "tree": tree.to_json(),
         "values": values,
         // How far chance can move a value: for differences.
         "squares": squares,
     });
-    page([profile.kind.title(), &subtitle(profile), &head(profile)], &script_json(&data))
+    page([profile.kind.title(), &subtitle(profile), &head(profile, "html")], &script_json(&data))
 }
 
 /// The page of a flame graph, or of a difference; the title, the text below it, and its [`facts`].
@@ -57,15 +58,22 @@ pub(super) fn fill(page: &str, [title, subtitle, head]: [&str; 3], data: &str, s
         .replace("{{data}}", data)
 }
 
+/// What it is of and when it was taken, in a line: for the page of a difference.
+pub(super) fn origin(profile: &Profile) -> String {
+    let Profile { program, started_unix_ns, .. } = profile;
+    let taken = date(started_unix_ns / 1_000_000_000);
+    format!("{taken} · ladoga {} · {}: {}", program.version, program.process, program.command)
+}
+
 /// The origin of the profile, and how to take it again.
-pub(super) fn head(profile: &Profile) -> String {
+pub(super) fn head(profile: &Profile, extension: &str) -> String {
     let Profile { kind, program, .. } = profile;
     let seconds = (profile.duration_ns as f64 / 1e9).round().max(1.0);
     let rows = [
         ("taken", date(profile.started_unix_ns / 1_000_000_000)),
         ("program", format!("ladoga {}", program.version)),
         ("process", format!("{}: {}", program.process, program.command)),
-        ("again", format!("ladoga profile --kind {kind} --seconds {seconds}")),
+        ("again", format!("ladoga profile --kind {kind} --seconds {seconds} -o {kind}.{extension}")),
     ];
     facts(&rows)
 }
@@ -95,7 +103,7 @@ mod tests {
             "<dd>2023-11-14 22:13 UTC</dd>",
             "<dd>ladoga 1.2.3 (commit abc)</dd>",
             "<dd>42: app --name &lt;/script&gt;</dd>",
-            "<dd>ladoga profile --kind cpu --seconds 2</dd>",
+            "<dd>ladoga profile --kind cpu --seconds 2 -o cpu.html</dd>",
         ] {
             assert!(page.contains(part), "{part} in the head");
         }

@@ -82,7 +82,8 @@ function ladogaHeatPainter(map) {
     const place = (ms) => left + (wide * (ms - view.from)) / (view.to - view.from);
     for (const [from, to, low, up, weight] of cells) {
       const x = place(from), across = (place(Math.min(to, view.to)) - x).toFixed(1);
-      const level = Math.min(LEVELS - 1, Math.floor((LEVELS * Math.log1p(weight)) / Math.log1p(most)));
+      const part = isSamples ? Math.sqrt(weight / most) : Math.log1p(weight) / Math.log1p(most);
+      const level = Math.min(LEVELS - 1, Math.floor(LEVELS * part));
       paths[level].push(`M${x.toFixed(1)} ${(top + high * (1 - up)).toFixed(1)}h${across}v${(high * (up - low)).toFixed(1)}h-${across}z`);
     }
     paths.forEach((path, level) => { if (path.length) add("path", { class: "heat h" + level, d: path.join("") }); });

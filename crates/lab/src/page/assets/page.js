@@ -106,7 +106,7 @@
     const chosen = valuesOf(panel, inside);
     if (panel.against) panel.flame.show(chosen, valuesOf(panel, (at) => !inside(at)), noiseOf(panel, inside));
     else panel.flame.show(chosen);
-    words.textContent = seconds(from / 1000) + " to " + seconds(to / 1000) + ": " + requestsOf(number, from, to) +
+    words.textContent = inWords(number, panel.range) +
       (panel.against ? ". Red takes a larger share here than in the rest of the run, blue a smaller one, grey is within noise." : ".");
   }
 
@@ -160,10 +160,35 @@
     chosen.setAttribute("width", from < to ? Math.max(1, wide * (to - from)) : 0);
   }
 
+  const inWords = (number, [from, to]) => seconds(from / 1000) + " to " + seconds(to / 1000) + ": " + requestsOf(number, from, to);
+
+  // What was chosen, below the map of requests itself: its flame graph may be far below.
+  function tellHere(number, range) {
+    const [profile] = elementsOf(number);
+    for (const map of mapsOf(number)) {
+      if (map.classList.contains("samples")) continue;
+      const figure = map.closest("figure"), here = document.createElement("p");
+      figure.querySelector(".here")?.remove();
+      if (!range) continue;
+      here.className = "here";
+      here.setAttribute("aria-live", "polite");
+      here.append(inWords(number, range) + ".");
+      if (profile) {
+        const go = document.createElement("button");
+        go.type = "button";
+        go.textContent = "To its flame graph";
+        go.addEventListener("click", () => profile.querySelector(".range").scrollIntoView());
+        here.append(go);
+      }
+      figure.append(here);
+    }
+  }
+
   // `range` in milliseconds since the start of the run; none for all of it.
   function select(number, range) {
     stateOf(number).range = range;
     outline(number, range);
+    tellHere(number, range);
     for (const panel of panelsOf(number)) {
       panel.range = range;
       show(panel);
@@ -301,12 +326,14 @@
     });
   }
 
-  // What a drag has opened is to be seen: as far up as the heat map can stay in sight.
+  // What a drag has opened is to be seen: as far up as the heat map can stay in sight. Where that is not far enough, at least
+  // what is told below the map.
   function toSight(map, number) {
-    const [element] = elementsOf(number);
+    const SEEN_MIN = 200, [element] = elementsOf(number);
+    map.closest("figure").querySelector(".here")?.scrollIntoView({ block: "nearest" });
     if (!element) return;
-    const hidden = element.getBoundingClientRect().bottom - innerHeight, room = map.getBoundingClientRect().top - 8;
-    if (hidden > 0 && room > 0) scrollBy(0, Math.min(hidden, room));
+    const area = element.getBoundingClientRect(), room = map.getBoundingClientRect().top - 8, by = Math.min(area.bottom - innerHeight, room);
+    if (by > 0 && area.top - by < innerHeight - SEEN_MIN) scrollBy(0, by);
   }
   document.querySelectorAll(".heatmap").forEach(listen);
   document.querySelectorAll(".heatmap:not(.samples)").forEach((map) => controls(map, Number(map.dataset.run)));

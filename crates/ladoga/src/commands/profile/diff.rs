@@ -37,7 +37,8 @@ pub(super) fn diff(arguments: &DiffArguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.output {
         let names = paths.map(|path| path.display().to_string());
         let mut part = Part::create(path)?;
-        part.write(difference.page(before.kind, names.each_ref().map(String::as_str)).as_bytes())?;
+        let (names, origins) = (names.each_ref().map(String::as_str), [&*before.origin, &*after.origin]);
+        part.write(difference.page(before.kind, names, origins).as_bytes())?;
         part.finish()?;
         writeln!(io::stdout().lock(), "{}: their differential flame graph", path.display())?;
     }

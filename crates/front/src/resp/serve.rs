@@ -161,7 +161,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         }
     }
 
-    /// What has arrived comes to.
+    /// What the bytes that have arrived come to next.
     fn next_step(&mut self) -> Result<Step, ProtocolError> {
         let buffers = &mut *self.link.buffers();
         let door = self.door;

@@ -4,8 +4,9 @@ use std::rc::Rc;
 use ladoga_runtime::Gate;
 use ladoga_server::{Connection, Protocol};
 use ladoga_service::KeyValue;
+use ladoga_tls::Session;
 
-use crate::connection::Link;
+use crate::connection::{Departure, Link};
 use crate::door::Door;
 use crate::resp::{RespDoor, RespLink, Told};
 use crate::{resp, serve};
@@ -19,8 +20,13 @@ pub struct Entrances<K> {
 /// A connection that came by one of them.
 pub struct Client(Spoken);
 
-/// What a client has said that holds for all of its requests, by the protocol of Redis.
-pub struct Known(Option<Told>);
+/// What an event loop knows of a connection that goes on at another one.
+pub struct Known {
+    /// The session, with TLS.
+    secure: Option<Box<Session>>,
+    /// What the client has said that holds for all of its requests, by the protocol of Redis.
+    told: Option<Told>,
+}
 
 enum Spoken {
     Http(Rc<Link>),
@@ -45,10 +51,11 @@ impl<K: KeyValue> Protocol for Entrances<K> {
     type Known = Known;
 
     fn accept(&self, socket: tokio::net::TcpStream, entrance: usize, known: Option<Known>) -> Rc<Client> {
+        let (secure, told) = known.map(|known| (known.secure, known.told)).unwrap_or_default();
         let spoken = if entrance == Entrances::<K>::RESP {
-            Spoken::Resp(Rc::new(self.resp.accept(socket, known.and_then(|known| known.0))))
+            Spoken::Resp(Rc::new(self.resp.accept((socket, secure), told)))
         } else {
-            Spoken::Http(Rc::new(Link::new(socket, Rc::clone(&self.http.core))))
+            Spoken::Http(Rc::new(Link::new(socket, secure, Rc::clone(&self.http.core))))
         };
         Rc::new(Client(spoken))
     }
@@ -56,18 +63,15 @@ impl<K: KeyValue> Protocol for Entrances<K> {
     async fn serve(self: Rc<Self>, client: Rc<Client>) -> Option<(TcpStream, Known)> {
         match &client.0 {
             Spoken::Http(link) => {
-                let socket = serve::serve(Rc::clone(&self.http), Rc::clone(link)).await?;
-                Some((socket, Known(None)))
+                let Departure { socket, secure } =
+                    serve::serve(Rc::clone(&self.http), Rc::clone(link)).await?;
+                Some((socket, Known { secure, told: None }))
             }
             Spoken::Resp(link) => {
-                let (socket, told) = resp::serve(&self.resp, link).await?;
-                Some((socket, Known(Some(told))))
+                let (Departure { socket, secure }, told) = resp::serve(&self.resp, link).await?;
+                Some((socket, Known { secure, told: Some(told) }))
             }
         }
-    }
-
-    fn can_move(&self, _: usize) -> bool {
-        self.http.access.tls.is_none()
     }
 
     fn refusal(&self, bound: &str, entrance: usize) -> Vec<u8> {
@@ -104,8 +108,8 @@ impl Connection for Client {
         self.connection().begin_to_drain();
     }
 
-    fn move_on(&self) -> bool {
-        self.connection().move_on()
+    fn move_on(&self) {
+        self.connection().move_on();
     }
 
     fn cut_off(&self) {

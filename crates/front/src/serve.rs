@@ -1,6 +1,5 @@
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::TcpStream;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
@@ -13,8 +12,8 @@ use ladoga_service::KeyValue;
 use ladoga_tls::Failure;
 
 use crate::connection::{
-    Core, Following, Link, NoRequest, StreamError, Streamed, Upcoming, hear_out, write_all, write_changes,
-    write_stream, yield_once,
+    Core, Departure, Following, Link, NoRequest, StreamError, Streamed, Upcoming, hear_out, write_all,
+    write_changes, write_stream, yield_once,
 };
 use crate::door::Door;
 use crate::handlers::{
@@ -43,7 +42,7 @@ enum CloseReason {
     /// So that the client notices that something is missing.
     Abort,
     /// Only here: another event loop goes on with it.
-    Move(TcpStream),
+    Move(Departure),
 }
 
 /// What a connection is told that is not served, because of this bound.
@@ -52,10 +51,11 @@ pub(crate) fn refusal(core: &Core, bound: &str) -> Vec<u8> {
 }
 
 /// Serves a connection until it ends, or another event loop is to go on with it.
-pub(crate) async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) -> Option<TcpStream> {
+pub(crate) async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) -> Option<Departure> {
     let core = &door.core;
     // Boxed, so that connections without TLS are no larger for it.
-    let handshake = door.access.tls.as_ref().map(|tls| Box::pin(link.shake_hands(tls, &door.handshakes)));
+    let tls = door.access.tls.as_ref().filter(|_| !link.is_secure());
+    let handshake = tls.map(|tls| Box::pin(link.shake_hands(tls, &door.handshakes)));
     let failed = match handshake {
         Some(handshake) => handshake.await.err(),
         None => None,
@@ -68,7 +68,7 @@ pub(crate) async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) -> Opt
         },
     };
     match parting {
-        CloseReason::Move(socket) => return Some(socket),
+        CloseReason::Move(departure) => return Some(departure),
         CloseReason::Drop => {}
         CloseReason::Abort => link.abort_on_drop(),
         CloseReason::Say(refusal) => {
@@ -88,7 +88,7 @@ async fn converse<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>) -> CloseReas
         let request = match poll_fn(|context| link.poll_next(context)).await {
             Ok(Upcoming::Request(request)) => request,
             Ok(Upcoming::End) => return CloseReason::Over,
-            Ok(Upcoming::Move(socket)) => return CloseReason::Move(socket),
+            Ok(Upcoming::Move(departure)) => return CloseReason::Move(departure),
             Err(no_request) => return after_no_request(&no_request),
         };
         if let Some(parting) = answer(door, link, request).await {

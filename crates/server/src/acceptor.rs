@@ -123,10 +123,8 @@ fn place<P: Protocol>(event_loop: &Rc<EventLoop<P>>, (socket, entrance): (TcpStr
         return refuse(event_loop, (&socket, entrance), "the limit of connections is reached");
     }
     let own = event_loop.context.metrics.connections();
-    let can_move = event_loop.protocol.can_move(entrance);
-    let (least_loaded, least) = shared.least_loaded(can_move);
-    let serves = !can_move || event_loop.index < shared.shares.serving();
-    if serves && least >= own {
+    let (least_loaded, least) = shared.least_loaded();
+    if event_loop.index < shared.shares.serving() && least >= own {
         event_loop.context.metrics.connected();
         event_loop.serve(socket, entrance, None);
         return;

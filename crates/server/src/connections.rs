@@ -46,13 +46,8 @@ impl Connections {
     }
 
     /// Has so many of them go on at other loops, as soon as they can.
-    pub(super) fn ask_to_move(&self, mut count: usize) {
-        for (_, connection) in &*self.open.borrow() {
-            if count == 0 {
-                return;
-            }
-            count -= usize::from(connection.move_on());
-        }
+    pub(super) fn ask_to_move(&self, count: usize) {
+        self.open.borrow().iter().take(count).for_each(|(_, connection)| connection.move_on());
     }
 
     fn for_each(&self, act: impl Fn(&dyn Connection)) {

@@ -48,7 +48,7 @@ impl<P: Protocol> EventLoop<P> {
 
     /// Has another loop serve a connection that goes on elsewhere, or this one if no other has fewer.
     fn hand_on(self: &Rc<Self>, moving: HandedOver<P::Known>) {
-        let (to, _) = self.shared.least_loaded(true);
+        let (to, _) = self.shared.least_loaded();
         self.shared.metrics.loops[to].moved_here();
         if self.shared.hand_overs[to].send(moving).is_err() {
             // That loop has ended, and so does the node.

@@ -1,4 +1,4 @@
-/// Which event loops serve connections. Those that cannot move are spread over all of them, whatever this is.
+/// Which event loops serve connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
     /// All, as many connections each.

@@ -20,9 +20,6 @@ pub trait Protocol: 'static {
         connection: Rc<Self::Connection>,
     ) -> impl Future<Output = Option<(std::net::TcpStream, Self::Known)>>;
 
-    /// Whether connections that came by this entrance can go on at another event loop.
-    fn can_move(&self, entrance: usize) -> bool;
-
     /// What a connection that came by this entrance is told if it is not served, because of this bound.
     fn refusal(&self, bound: &str, entrance: usize) -> Vec<u8>;
 
@@ -38,8 +35,8 @@ pub trait Connection: 'static {
     /// The node is to stop: its requests in flight end, and then it does.
     fn begin_to_drain(&self);
 
-    /// It is to go on at another event loop, as soon as it waits for a request. Answers whether it can.
-    fn move_on(&self) -> bool;
+    /// It is to go on at another event loop, as soon as it waits for a request.
+    fn move_on(&self);
 
     /// Ends it, whatever is under way.
     fn cut_off(&self);

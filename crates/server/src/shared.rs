@@ -44,11 +44,10 @@ pub(super) struct Shared<K> {
 }
 
 impl<K> Shared<K> {
-    /// The loop that has the fewest connections, and how many: of those that serve, or of all for a connection that cannot move to
-    /// another one later.
-    pub(super) fn least_loaded(&self, can_move: bool) -> (usize, u64) {
-        let candidates = if can_move { self.shares.serving() } else { self.metrics.loops.len() };
-        let counts = self.metrics.loops.iter().take(candidates).map(|metrics| metrics.connections());
+    /// Of the loops that serve, the one that has the fewest connections, and how many.
+    pub(super) fn least_loaded(&self) -> (usize, u64) {
+        let counts =
+            self.metrics.loops.iter().take(self.shares.serving()).map(|metrics| metrics.connections());
         counts.enumerate().min_by_key(|&(_, count)| count).expect("there is an event loop")
     }
 }

@@ -71,6 +71,14 @@ impl Session {
         Ok(count)
     }
 
+    /// As [`Session::read`], into memory of its own, of up to `bytes_max`.
+    pub fn read_new(&mut self, io: &mut (impl Read + Write), bytes_max: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; self.wait_readable(io)?.min(bytes_max)];
+        let count = self.read(io, &mut bytes)?;
+        bytes.truncate(count);
+        Ok(bytes)
+    }
+
     /// How many bytes can be read at once; none at the end.
     pub fn wait_readable(&mut self, io: &mut (impl Read + Write)) -> io::Result<usize> {
         while self.readable == 0 && !self.has_ended {

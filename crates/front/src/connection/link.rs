@@ -10,14 +10,14 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::{Bytes, BytesMut};
 use ladoga_http1::server::{BadBody, Connection, HeadLimits, Overdue, Piece};
 use ladoga_runtime::{Address, Gate};
-use ladoga_tls::{Chain, Failure, NodeTls, NotAPeer};
+use ladoga_tls::{Chain, Failure, NodeTls, NotAPeer, Session};
 use tokio::net::TcpStream;
 
 use super::core::Core;
 use super::ending::Ending;
 use super::guest::Guest;
 use super::handshake::shake_hands;
-use super::socket::Socket;
+use super::socket::{Departure, Socket};
 use super::upcoming::{NoRequest, Upcoming};
 use crate::auth::{Caller, Guard, Unauthorized};
 use crate::http::{HEADERS_BYTES_MAX, REQUEST_LINE_BYTES_MAX};
@@ -52,9 +52,10 @@ pub struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(socket: TcpStream, core: Rc<Core>) -> Link {
+    /// With the session that another event loop has begun, if one did.
+    pub(crate) fn new(socket: TcpStream, secure: Option<Box<Session>>, core: Rc<Core>) -> Link {
         Link {
-            socket: Socket::new(socket),
+            socket: Socket::new(socket, secure),
             http: RefCell::new(Connection::new(HEAD_LIMITS, core.now_ms())),
             is_to_move: Cell::new(false),
             is_late: core.is_draining(),
@@ -65,6 +66,11 @@ impl Link {
             charges_pieces: Cell::new(false),
             ending: Ending::none(),
         }
+    }
+
+    /// Whether the handshake was made already, at another event loop.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.socket.is_secure()
     }
 
     /// Makes the handshake. The node may be told to stop meanwhile.
@@ -81,16 +87,13 @@ impl Link {
 
     /// Whether whoever has made it is one of these nodes, by the certificate that was shown.
     pub(crate) fn check_peer(&self, tls: &NodeTls, hosts: &[&str]) -> Result<(), NotAPeer> {
-        match self.socket.secure() {
-            Some(secure) => secure.with_certificates(|shown| tls.check_peer(shown, hosts)),
-            None => tls.check_peer(None, hosts),
-        }
+        self.socket.with_certificates(|shown| tls.check_peer(shown, hosts))
     }
 
     /// Whether the certificate that was shown is for this host.
     pub fn is_certified_for(&self, host: &str) -> bool {
         let is_for = |shown: Option<Chain<'_>>| shown.is_some_and(|chain| ladoga_tls::is_for(chain, host));
-        self.socket.secure().is_some_and(|secure| secure.with_certificates(is_for))
+        self.socket.with_certificates(is_for)
     }
 
     /// Its buffers and its HTTP state. Borrowed for a moment only.
@@ -225,21 +228,21 @@ impl Link {
                 return Poll::Ready(Ok(Upcoming::End));
             }
             if self.is_to_move.take()
-                && let Some(socket) = self.departing()
+                && let Some(departure) = self.departing()
             {
-                return Poll::Ready(Ok(Upcoming::Move(socket)));
+                return Poll::Ready(Ok(Upcoming::Move(departure)));
             }
             ready!(self.poll_receive(context))?;
         }
     }
 
-    /// The socket for another event loop; `None` if a part of a request is here already, or there is no descriptor for it.
+    /// What another event loop needs; `None` if a part of a request is here already, or there is no descriptor for it.
     #[cold]
-    fn departing(&self) -> Option<std::net::TcpStream> {
+    fn departing(&self) -> Option<Departure> {
         if self.http().has_input() || self.is_late {
             return None;
         }
-        self.socket.duplicate()
+        self.socket.depart()
     }
 
     /// Waits until something arrives, or the client has closed its side. It reads into a buffer that all connections of the
@@ -396,13 +399,9 @@ impl ladoga_server::Connection for Link {
         self.ending.wake();
     }
 
-    fn move_on(&self) -> bool {
-        let can_move = self.socket.secure().is_none();
-        self.is_to_move.set(can_move);
-        if can_move {
-            self.ending.wake();
-        }
-        can_move
+    fn move_on(&self) {
+        self.is_to_move.set(true);
+        self.ending.wake();
     }
 
     fn cut_off(&self) {

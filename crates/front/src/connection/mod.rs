@@ -4,7 +4,7 @@
 //! - `ending`: how it ends before or behind its last answer
 //! - `guest`: who asks
 //! - `link`: its bytes and its state, as all who deal with it share them
-//! - `socket`: its system calls, with TLS or without; `secure`: the session of TLS; `handshake`: how that begins
+//! - `socket`: its system calls, with TLS or without; `handshake`: how TLS begins
 //! - `upcoming`: what comes next on it
 //! - `stream`: answers that are too large for memory; `follow`: those that have no end
 
@@ -14,7 +14,6 @@ mod follow;
 mod guest;
 mod handshake;
 mod link;
-mod secure;
 mod socket;
 mod stream;
 mod upcoming;
@@ -25,7 +24,7 @@ pub(crate) use follow::{Following, Next, stream_permit, wait_for_more, write_cha
 pub use handshake::handshakes;
 pub(crate) use handshake::shake_hands;
 pub use link::Link;
-pub(crate) use socket::Socket;
+pub(crate) use socket::{Departure, Socket};
 pub(crate) use stream::{
     SILENCE_MS_MAX, StreamError, Streamed, flush_unless_displaced, write_all, write_stream,
 };

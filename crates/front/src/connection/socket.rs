@@ -1,4 +1,4 @@
-use std::cell::OnceCell;
+use std::cell::{RefCell, RefMut};
 use std::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr};
@@ -7,44 +7,66 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use ladoga_runtime::KEEP_ALIVE;
-use ladoga_tls::Session;
+use ladoga_tls::{Chain, Session};
 use rustix::buffer::spare_capacity;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use super::secure::Secure;
-
 /// A connection's socket, with TLS or without. What has none pays one comparison for that.
 pub(crate) struct Socket {
     tcp: Tcp,
-    /// Once the other side is about to make the handshake.
-    secure: OnceCell<Secure>,
+    /// Once the other side is about to make the handshake. Borrowed for a moment only.
+    secure: RefCell<Option<Box<Session>>>,
+}
+
+/// What another event loop needs to go on with a connection.
+pub(crate) struct Departure {
+    /// The socket.
+    pub(crate) socket: std::net::TcpStream,
+    /// The session, on a connection with TLS.
+    pub(crate) secure: Option<Box<Session>>,
 }
 
 impl Socket {
-    pub(crate) fn new(stream: TcpStream) -> Socket {
-        Socket { tcp: Tcp::new(stream), secure: OnceCell::new() }
+    /// With the session that another event loop has begun, if one did.
+    pub(crate) fn new(stream: TcpStream, secure: Option<Box<Session>>) -> Socket {
+        Socket { tcp: Tcp::new(stream), secure: RefCell::new(secure) }
     }
 
     /// Makes the handshake. From now on, all bytes are of this session.
     pub(super) async fn secure_by(&self, session: Session) -> io::Result<()> {
-        let secure = self.secure.get_or_init(|| Secure::new(session));
-        poll_fn(|context| polled(secure.session().shake_hands(&mut self.io(context)))).await
+        *self.secure.borrow_mut() = Some(Box::new(session));
+        poll_fn(|context| match self.session() {
+            Some(mut session) => polled(session.shake_hands(&mut self.io(context))),
+            None => Poll::Ready(Err(ErrorKind::NotConnected.into())),
+        })
+        .await
     }
 
     fn io<'w, 'c>(&'w self, context: &'w mut Context<'c>) -> NonBlocking<'w, 'c> {
         NonBlocking { tcp: &self.tcp, context }
     }
 
-    /// The session, if there is one.
-    pub(crate) fn secure(&self) -> Option<&Secure> {
-        self.secure.get()
+    fn session(&self) -> Option<RefMut<'_, Session>> {
+        RefMut::filter_map(self.secure.borrow_mut(), Option::as_deref_mut).ok()
     }
 
-    /// The same socket for another event loop; none if there is no descriptor for it.
-    pub(crate) fn duplicate(&self) -> Option<std::net::TcpStream> {
-        self.tcp().try_clone().ok()
+    /// Whether the other side has begun a handshake.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.secure.borrow().is_some()
+    }
+
+    /// Calls `look` with the certificates that the other side has shown.
+    pub(crate) fn with_certificates<T>(&self, look: impl FnOnce(Option<Chain<'_>>) -> T) -> T {
+        look(self.secure.borrow().as_ref().and_then(|session| session.certificates()))
+    }
+
+    /// The same socket, and its session, for another event loop; none if there is no descriptor for it. Whoever gets it is the only
+    /// one who may still use the connection.
+    pub(crate) fn depart(&self) -> Option<Departure> {
+        let socket = self.tcp().try_clone().ok()?;
+        Some(Departure { socket, secure: self.secure.take() })
     }
 
     /// The socket below.
@@ -59,9 +81,9 @@ impl Socket {
 
     /// Answers how many bytes were read, none at the end.
     pub(crate) fn poll_read(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        match self.secure.get() {
+        match self.session() {
             None => self.tcp.poll_read(context, buffer),
-            Some(secure) => polled(secure.session().read(&mut self.io(context), buffer)),
+            Some(mut session) => polled(session.read(&mut self.io(context), buffer)),
         }
     }
 
@@ -71,16 +93,16 @@ impl Socket {
         context: &mut Context<'_>,
         bytes_max: usize,
     ) -> Poll<io::Result<Vec<u8>>> {
-        match self.secure.get() {
+        match self.session() {
             None => self.tcp.poll_read_new(context, bytes_max),
-            Some(secure) => polled(secure.read_new(&mut self.io(context), bytes_max)),
+            Some(mut session) => polled(session.read_new(&mut self.io(context), bytes_max)),
         }
     }
 
     /// Ready once the other side has said everything. What it says beforehand, and is not read, hides it.
     pub(crate) fn poll_end(&self, context: &mut Context<'_>) -> Poll<()> {
-        if let Some(secure) = self.secure.get() {
-            return match secure.session().has_ended(&mut self.io(context)) {
+        if let Some(mut session) = self.session() {
+            return match session.has_ended(&mut self.io(context)) {
                 Ok(false) => Poll::Pending,
                 Ok(true) | Err(_) => Poll::Ready(()),
             };
@@ -94,9 +116,9 @@ impl Socket {
 
     /// Answers how many bytes were written. If it has to wait, it is asked again with the same bytes, or with more behind them.
     pub(crate) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.secure.get() {
+        match self.session() {
             None => self.tcp.poll_write(context, bytes),
-            Some(secure) => polled(secure.session().write(&mut self.io(context), bytes, &[])),
+            Some(mut session) => polled(session.write(&mut self.io(context), bytes, &[])),
         }
     }
 
@@ -107,8 +129,8 @@ impl Socket {
         first: &[u8],
         second: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if let Some(secure) = self.secure.get() {
-            return polled(secure.session().write(&mut self.io(context), first, second));
+        if let Some(mut session) = self.session() {
+            return polled(session.write(&mut self.io(context), first, second));
         }
         if first.is_empty() {
             return self.tcp.poll_write(context, second);
@@ -121,8 +143,8 @@ impl Socket {
 
     /// Says that nothing more is written.
     pub(crate) fn shut_down(&self) -> io::Result<()> {
-        if let Some(secure) = self.secure.get() {
-            secure.session().close(&mut self.io(&mut Context::from_waker(Waker::noop())));
+        if let Some(mut session) = self.session() {
+            session.close(&mut self.io(&mut Context::from_waker(Waker::noop())));
         }
         self.tcp.shut_down()
     }

@@ -1,7 +1,8 @@
 use std::io;
-use std::net::TcpStream;
 
 use ladoga_http1::server::{BadRequest, Request};
+
+use super::socket::Departure;
 
 /// What comes next on a connection.
 pub(crate) enum Upcoming {
@@ -10,7 +11,7 @@ pub(crate) enum Upcoming {
     /// Nothing more: the client has sent all, or the node is to stop.
     End,
     /// What another event loop is to go on with.
-    Move(TcpStream),
+    Move(Departure),
 }
 
 /// Why there is no next request.

@@ -3,6 +3,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ladoga_service::{Error, KeyValue};
+use ladoga_tls::Session;
 use tokio::net::TcpStream;
 
 use super::cursors::Cursors;
@@ -55,7 +56,7 @@ impl<K> RespDoor<K> {
 
 impl<K: KeyValue> RespDoor<K> {
     /// Takes a connection over, which may have told another event loop something. Until the store is open, nobody knows which values it wants piece by piece.
-    pub(crate) fn accept(&self, socket: TcpStream, told: Option<Told>) -> RespLink {
+    pub(crate) fn accept(&self, socket: (TcpStream, Option<Box<Session>>), told: Option<Told>) -> RespLink {
         let large_bytes_min = self.door.opening.get().map_or(u64::MAX, |service| service.upload_bytes_min());
         RespLink::new(socket, Rc::clone(&self.door.core), large_bytes_min, told)
     }

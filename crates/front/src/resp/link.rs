@@ -10,12 +10,12 @@ use bytes::BytesMut;
 use ladoga_model::VALUE_BYTES_MAX;
 use ladoga_resp::{Parser, ParserLimits};
 use ladoga_runtime::{Address, Gate};
-use ladoga_tls::{Failure, NodeTls};
+use ladoga_tls::{Failure, NodeTls, Session};
 use tokio::net::TcpStream;
 
 use super::session::Told;
 use super::waits::{Interruption, Waits};
-use crate::connection::{Core, Ending, Socket, hear_out, shake_hands};
+use crate::connection::{Core, Departure, Ending, Socket, hear_out, shake_hands};
 
 /// After so long without a request, a connection keeps no buffers.
 const BUFFERS_KEPT_MS: u64 = 500;
@@ -57,9 +57,9 @@ pub(super) struct Buffers {
 }
 
 impl RespLink {
-    /// Values from `large_bytes_min` on can be taken out of requests.
+    /// With what another event loop knew of it, if that has served it. Values from `large_bytes_min` on can be taken out of requests.
     pub(super) fn new(
-        socket: TcpStream,
+        (socket, secure): (TcpStream, Option<Box<Session>>),
         core: Rc<Core>,
         large_bytes_min: u64,
         told: Option<Told>,
@@ -70,7 +70,7 @@ impl RespLink {
             large_bytes_min,
             request_bytes_max: REQUEST_BYTES_MAX,
         };
-        let socket = Socket::new(socket);
+        let socket = Socket::new(socket, secure);
         // Nothing else ends a connection that is not used: clients keep pools of them.
         if let Err(error) = socket.keep_alive() {
             tracing::debug!(%error, "a connection was gone before it was served");
@@ -101,11 +101,16 @@ impl RespLink {
             && buffers.input.is_empty()
     }
 
-    /// Its socket for another event loop; none if there is no descriptor for it: then it stays.
+    /// What another event loop needs; none if there is no descriptor for it: then it stays.
     #[cold]
-    pub(super) fn departing(&self) -> Option<std::net::TcpStream> {
+    pub(super) fn departing(&self) -> Option<Departure> {
         self.is_to_move.set(false);
-        self.socket.duplicate()
+        self.socket.depart()
+    }
+
+    /// Whether the handshake was made already, at another event loop.
+    pub(super) fn is_secure(&self) -> bool {
+        self.socket.is_secure()
     }
 
     /// Makes the handshake. The node may be told to stop meanwhile.
@@ -255,13 +260,9 @@ impl ladoga_server::Connection for RespLink {
         self.ending.wake();
     }
 
-    fn move_on(&self) -> bool {
-        let can_move = self.socket.secure().is_none();
-        self.is_to_move.set(can_move);
-        if can_move {
-            self.ending.wake();
-        }
-        can_move
+    fn move_on(&self) {
+        self.is_to_move.set(true);
+        self.ending.wake();
     }
 
     fn cut_off(&self) {

@@ -21,7 +21,7 @@ use super::served::Served;
 use super::session::{Session, Told};
 use super::table::{Command, Verb};
 use super::waits::Interruption;
-use crate::connection::yield_once;
+use crate::connection::{Departure, yield_once};
 
 /// What an argument takes of memory beside its bytes, about.
 const ARGUMENT_BYTES: u64 = 64;
@@ -41,7 +41,7 @@ pub(super) enum Parting {
     /// So that the client notices that something is missing.
     Abort,
     /// It goes on at another event loop.
-    Move(std::net::TcpStream),
+    Move(Departure),
 }
 
 impl From<io::Error> for Parting {
@@ -59,11 +59,11 @@ pub(crate) fn refusal(bound: &str) -> Vec<u8> {
     bytes
 }
 
-/// Serves a connection until it ends, or goes on at another event loop: by this socket, and with what it has been told.
+/// Serves a connection until it ends, or goes on at another event loop, with what it has been told.
 pub(crate) async fn serve<K: KeyValue>(
     door: &Rc<RespDoor<K>>,
     link: &Rc<RespLink>,
-) -> Option<(std::net::TcpStream, Told)> {
+) -> Option<(Departure, Told)> {
     let nodes = door.door.nodes;
     let session = match link.take_told() {
         Some(told) => Session::of(told, nodes),
@@ -79,8 +79,8 @@ pub(crate) async fn serve<K: KeyValue>(
         served: 0,
     };
     // Boxed, so that connections without TLS are no larger for it.
-    let handshake =
-        door.door.access.tls.as_ref().map(|tls| Box::pin(link.shake_hands(tls, &door.door.handshakes)));
+    let tls = door.door.access.tls.as_ref().filter(|_| !link.is_secure());
+    let handshake = tls.map(|tls| Box::pin(link.shake_hands(tls, &door.door.handshakes)));
     let failed = match handshake {
         Some(handshake) => handshake.await.err(),
         None => None,
@@ -105,7 +105,7 @@ pub(crate) async fn serve<K: KeyValue>(
     let dialect = conversation.session.dialect;
     let is_interrupted = matches!(parting, Parting::Say(_));
     match parting {
-        Parting::Move(socket) => return Some((socket, conversation.session.into_told())),
+        Parting::Move(departure) => return Some((departure, conversation.session.into_told())),
         Parting::Drop => return None,
         Parting::Abort => {
             link.abort_on_drop();
@@ -146,9 +146,9 @@ impl<K: KeyValue> Conversation<'_, K> {
                         return Ok(());
                     }
                     if self.is_to_move()
-                        && let Some(socket) = self.link.departing()
+                        && let Some(departure) = self.link.departing()
                     {
-                        return Err(Parting::Move(socket));
+                        return Err(Parting::Move(departure));
                     }
                     self.make_room(bytes as u64).await?;
                     self.receive().await?;

@@ -5,13 +5,14 @@ use std::time::Duration;
 use ladoga_env::Clock;
 use ladoga_env::real::RealClock;
 use ladoga_http1::answer::{Answers, Asked};
+use ladoga_tls::client::{Stream, TlsClient, open_stream};
 
 /// Longer than anything takes that does not hang.
 const DEADLINE: Duration = Duration::from_secs(90);
 
 /// A connection that sends exactly the bytes that the test gives it.
 pub(crate) struct Client {
-    answers: Answers<BufReader<TcpStream>>,
+    answers: Answers<BufReader<Box<dyn Stream>>>,
 }
 
 /// An answer: its status, its head in lower case, its body.
@@ -34,8 +35,10 @@ impl Answer {
 
 impl Client {
     pub(crate) fn connect(address: SocketAddr) -> Client {
-        let stream = TcpStream::connect(address).expect("a node that listens");
-        stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
+        Client::over(connect(address, None))
+    }
+
+    pub(crate) fn over(stream: Box<dyn Stream>) -> Client {
         Client { answers: Answers::new(BufReader::new(stream)) }
     }
 
@@ -44,7 +47,9 @@ impl Client {
     }
 
     pub(crate) fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> std::io::Result<()> {
-        self.answers.stream().get_mut().write_all(bytes.as_ref())
+        let stream = self.answers.stream().get_mut();
+        stream.write_all(bytes.as_ref())?;
+        stream.flush()
     }
 
     /// Announces a value, and sends nothing of it.
@@ -104,6 +109,14 @@ impl Client {
         }
         (rest, end.is_ok())
     }
+}
+
+/// A connection, with TLS or without.
+pub(crate) fn connect(address: SocketAddr, tls: Option<&TlsClient>) -> Box<dyn Stream> {
+    let socket = TcpStream::connect(address).expect("a node that listens");
+    socket.set_read_timeout(Some(DEADLINE)).expect("a socket");
+    socket.set_nodelay(true).expect("a socket");
+    open_stream(socket, DEADLINE, tls).expect("a node that shakes hands")
 }
 
 fn in_lower_case(head: &[u8]) -> String {

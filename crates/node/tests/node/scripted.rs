@@ -12,7 +12,7 @@ use ladoga_node::store::{
     CellFormat, CellGate, CellObserver, KeySpan, LargeValue, Later, LocalStore, Lookup, Metric, NewCell,
     NewestCell, Piece, Pieces, RecordFormat, Store, StoreError, StoredCell, Upload, Value, WriteKind,
 };
-use ladoga_node::{Config, Limits, Node, Placement, Supervisor};
+use ladoga_node::{Config, Limits, Node, Supervisor};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -377,17 +377,7 @@ impl Running {
         Running::opening_with(clock, Config { limits, ..Config::alone(vec![any], 2) })
     }
 
-    /// One whose connections move every few milliseconds.
-    pub(crate) fn start_restless() -> Running {
-        let any = "127.0.0.1:0".parse().expect("an address");
-        let config =
-            Config { placement: Placement::Restless, resp: vec![any], ..Config::alone(vec![any], 3) };
-        let running = Running::opening_with(Arc::new(RealClock::new()), config);
-        running.node.open(Arc::clone(&running.store));
-        running
-    }
-
-    fn opening_with(clock: Arc<dyn Clock>, config: Config) -> Running {
+    pub(crate) fn opening_with(clock: Arc<dyn Clock>, config: Config) -> Running {
         let node = Node::start(config, clock, Arc::new(RealNet::new())).expect("a free port");
         Running { node, store: Arc::default() }
     }

@@ -2,6 +2,7 @@
 //!
 //! - `replicated`: the service of a node of a cluster
 //! - `plan`: which nodes have to answer
+//! - `alone`: writes that one node of a cluster has to answer alone
 //! - `write`: a value that fits into memory, or a deletion
 //! - `read`: a cell, and what it takes to keep its replicas alike
 //! - `conditional`: what depends on what is there: a pure function of the newest cell
@@ -15,6 +16,7 @@
 //! - `starting`: waits for nodes that are starting
 //! - `failures`: why a replica did not answer, as `ladoga_cluster` names it
 
+mod alone;
 mod ballots;
 mod change;
 mod conditional;

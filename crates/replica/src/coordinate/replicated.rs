@@ -11,12 +11,13 @@ use ladoga_service::{
     StoredCell, Together, Upload,
 };
 
+use super::alone::AloneInCluster;
 use super::conditional::{admit, expire, increment, write_if, write_uploaded_if};
 use super::fenced::{read, write};
 use super::fetch::open_found;
 use super::merge::merge;
 use super::obstacles::obstacles_of;
-use super::plan::{AloneInCluster, Plan};
+use super::plan::Plan;
 use super::spread::{Spread, spread};
 use super::starting::until_it_may_coordinate;
 use crate::cluster::Cluster;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ladoga_env::{Clock, Lock};
 use parking_lot::Mutex;
 
-use crate::client::{Client, Condition};
+use crate::client::{Client, Condition, Piece};
 
 /// A lock that was not renewed for so long is nobody's any more.
 const LEASE: Duration = Duration::from_mins(3);
@@ -116,7 +116,16 @@ fn take_over(client: &Client, key: &str, nonce: &str) -> io::Result<String> {
         return Err(ErrorKind::WouldBlock.into());
     }
     match write(client, key, nonce, Condition::Is(&held.tag)) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(ErrorKind::WouldBlock.into()),
+        // Somebody was faster, or the answer to an attempt of ours was lost and the next one met what that had written.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            match client.get(key, 0, nonce.len() as u64) {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+                held => {
+                    let own = |held: Piece| (held.bytes == nonce.as_bytes()).then_some(held.tag);
+                    held.ok().and_then(own).ok_or_else(|| ErrorKind::WouldBlock.into())
+                }
+            }
+        }
         taken => taken,
     }
 }
@@ -147,3 +156,7 @@ impl Drop for Held {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "lease_tests.rs"]
+mod tests;

@@ -20,7 +20,7 @@ use workspace::Workspace;
 const HELP: &str = "\
 cargo xtask TASK
 
-  tidy         file length, banned words, unsafe, arrows between crates and folders, links
+  tidy         file length, banned words, unsafe, arrows between crates and folders, links, licences
   ci           everything that must pass: formatting, clippy, tests, simulation, docs, tidy, deny, smokes
   fuzz-smoke   every fuzz target for a moment, on stable Rust
   bench-smoke  the figures of the README, and every benchmark, tiny

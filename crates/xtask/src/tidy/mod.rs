@@ -8,6 +8,7 @@
 //! | [`arrows`] | which crate may name which |
 //! | [`folders`] | folders of a crate name each other in one direction |
 //! | [`portable`] | nothing that is true on one machine only |
+//! | [`licences`] | every crate that is built has a licence that `deny.toml` allows |
 //! | [`links`] | relative links of the documents resolve |
 //! | [`names`] | no two types of one name in a crate |
 //! | [`documented`] | metrics and variables that the documents name exist |
@@ -18,6 +19,7 @@ mod documented;
 mod folders;
 mod lengths;
 mod lexer;
+mod licences;
 mod links;
 mod manifest;
 mod modules;
@@ -71,7 +73,10 @@ impl fmt::Display for Finding {
 /// Prints every finding; an error among them fails the task.
 pub(crate) fn task(workspace: &Workspace) -> TaskResult {
     let files = workspace.text_files()?;
-    let findings = check(&files);
+    let mut findings = check(&files);
+    if let Some(policy) = files.iter().find(|file| file.path == "deny.toml") {
+        findings.extend(licences::check(policy, &licences::listing(workspace)?));
+    }
     for finding in &findings {
         println!("{finding}");
     }

@@ -2,8 +2,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::certs::Certs;
-use crate::support::{Directory, Ladoga, Launch, Node};
+use crate::certs::{Certs, Made};
+use crate::support::{Directory, Ladoga, Launch, Node, wait_until};
 
 const HOST: &str = "127.0.0.1";
 
@@ -117,4 +117,81 @@ fn certificates_are_made_once_and_shown() {
     Ladoga::new(["certs", "show", &format!("{dir}/none")]).run().expect_failure(1, &["none"]);
     let help = Ladoga::new(["certs", "create", "--help"]).run().expect_success();
     assert!(help.text().contains("ladoga serve --tls-cert certs/localhost.pem"), "{}", help.text());
+}
+
+#[test]
+fn a_node_and_a_client_are_added_to_an_authority_that_is_there() {
+    let certs = Certs::of(&[HOST]);
+    let dir = certs.text("made");
+    let add = |more: &[&str]| Ladoga::new([&["certs", "add", "--dir", &dir], more].concat()).run();
+    let added = add(&["--host", "localhost,127.0.0.1", "--client", "bob"]).expect_success();
+    for name in ["localhost.pem", "localhost.key", "bob.pem", "bob.key"] {
+        assert!(added.text().contains(&format!("{dir}/{name}\n")), "{added:?}");
+    }
+    assert!(!added.text().contains("ca.") && added.stderr.contains("they expire 20"), "{added:?}");
+    // Each is good where those of the authority are.
+    let launch = certs.launch("localhost").flag("--tls-client-ca", &certs.made("ca.pem"));
+    let node = launch.spawn();
+    let url = format!("https://localhost:{}", node.address().port());
+    let put = |name: &str| {
+        let shown = [certs.made(&format!("{name}.pem")), certs.made(&format!("{name}.key"))];
+        let (ca, value) = (certs.made("ca.pem"), "deep");
+        let [certificate, key] = &shown;
+        Ladoga::new([
+            "put",
+            "lake",
+            value,
+            "--url",
+            &url,
+            "--cacert",
+            &ca,
+            "--cert",
+            certificate,
+            "--key",
+            key,
+        ])
+        .run()
+    };
+    wait_until("a node that serves", || put("alice").code == Some(0));
+    put("bob").expect_success();
+    // Nothing is overwritten, and nothing is written if something is.
+    add(&["--host", "other", "--client", "bob"])
+        .expect_failure(1, &["bob.pem exists", "nothing was written"]);
+    assert!(!certs.path("made/other.pem").exists());
+    // It counts no longer than its authority.
+    let long = add(&["--host", "long", "--days", "36500"]).expect_success();
+    assert!(long.stderr.contains("when their authority does"), "{long:?}");
+    let until = |name: &str| {
+        let shown = Ladoga::new(["certs", "show", &certs.made(name)]).run().expect_success();
+        let line = shown.text().lines().find(|line| line.starts_with("expires")).map(str::to_owned);
+        line.expect("when it expires")
+    };
+    assert_eq!(until("long.pem"), until("ca.pem"));
+}
+
+#[test]
+fn what_is_no_authority_of_ours_is_added_to_by_nobody() {
+    let certs = Certs::of(&[HOST]);
+    let dir = certs.text("made");
+    let add = |dir: &str, more: &[&str]| Ladoga::new([&["certs", "add", "--dir", dir], more].concat()).run();
+    add(&dir, &[]).expect_failure(2, &["--host"]);
+    add(&dir, &["--client", "ca"]).expect_failure(2, &["--client"]);
+    add(&certs.text("none"), &["--client", "bob"])
+        .expect_failure(1, &["none/ca.pem", "`ladoga certs create`"]);
+    let (key, other) = (certs.path("made/ca.key"), Certs::of(&[HOST]));
+    let own = fs::read(&key).expect("a key");
+    fs::copy(other.path("made/ca.key"), &key).expect("another key");
+    add(&dir, &["--client", "bob"]).expect_failure(1, &["ca.key: it is not the key of", "ca.pem"]);
+    fs::write(&key, "-----BEGIN PRIVATE KEY-----\nsecret\n-----END PRIVATE KEY-----\n").expect("a file");
+    let refused = add(&dir, &["--client", "bob"]).expect_failure(1, &["ca.key: it is no private key"]);
+    assert!(!refused.stderr.contains("secret"), "{refused:?}");
+    fs::remove_file(&key).expect("a key");
+    add(&dir, &["--client", "bob"]).expect_failure(1, &["ca.key", "`ladoga certs create`"]);
+    fs::write(&key, own).expect("a key");
+    let of_others = Made::new(HOST, |_| {});
+    fs::write(certs.path("made/ca.pem"), &of_others.authority).expect("a file");
+    add(&dir, &["--client", "bob"]).expect_failure(1, &["ca.pem: it is that of", "`ladoga certs create`"]);
+    fs::copy(certs.path(&format!("made/{HOST}.pem")), certs.path("made/ca.pem")).expect("a file");
+    add(&dir, &["--client", "bob"]).expect_failure(1, &["ca.pem: it is that of"]);
+    assert!(!certs.path("made/bob.pem").exists());
 }

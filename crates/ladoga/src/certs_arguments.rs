@@ -21,6 +21,9 @@ A cluster, on each node with its own certificate:
   ladoga serve --listen 0.0.0.0:8080 --insecure --cluster https://a:8080,https://b:8080,https://c:8080 \\
       --advertise https://a:8080 --tls-cert certs/a.pem --tls-key certs/a.key --peer-ca certs/ca.pem
 
+Another node, or another client, of the same authority, which needs its key (`ca.key`):
+  ladoga certs add --dir certs --host d --client bob
+
   ladoga certs show certs/a.pem
 
 A running node reads its files again within two seconds, or at once on SIGHUP.
@@ -39,6 +42,9 @@ pub(crate) enum CertsCommand {
     /// Make an authority, and certificates that it has signed
     #[command(after_help = CERTS_HELP)]
     Create(CreateCertsArguments),
+    /// Make certificates that an authority has signed which `ladoga certs create` made
+    #[command(after_help = CERTS_HELP)]
+    Add(AddCertsArguments),
     /// Print whose the certificates of a file are, and when they expire
     Show(ShowArguments),
 }
@@ -55,6 +61,22 @@ pub(crate) struct CreateCertsArguments {
     #[arg(long = "client", value_name = "NAME", value_parser = parse_name)]
     pub(crate) clients: Vec<String>,
     /// Days for which they count
+    #[arg(long, value_name = "N", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    pub(crate) days: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AddCertsArguments {
+    /// Directory with `ca.pem` and `ca.key` of the authority, and for the new files. Nothing in it is overwritten
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Names and addresses of a node, for one certificate, whose files are called as the first of them; give it once for each node
+    #[arg(long = "host", value_name = "NAME,...", required_unless_present = "clients", value_parser = parse_hosts)]
+    pub(crate) hosts: Vec<Names>,
+    /// Name of a client, for a certificate of its own; give it once for each client
+    #[arg(long = "client", value_name = "NAME", value_parser = parse_name)]
+    pub(crate) clients: Vec<String>,
+    /// Days for which they count, and no longer than the authority does
     #[arg(long, value_name = "N", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     pub(crate) days: u32,
 }

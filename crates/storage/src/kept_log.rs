@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ladoga_env::{Clock, Disk, OpenMode};
 use parking_lot::Mutex;
@@ -18,6 +19,7 @@ use crate::frame::{HEADER_BYTES_MAX, Header, LogKind};
 use crate::log_bytes::LogBytes;
 use crate::log_file::{KeptSegment, LogFile, kept_dir, large_name, parse_large};
 use crate::paths;
+use crate::stats::KeptStatistics;
 
 /// More segments are not kept, however old they may become.
 const KEPT_SEGMENTS_MAX: usize = 1 << 16;
@@ -30,6 +32,10 @@ pub(crate) struct KeptLog {
     kept: PathBuf,
     keep_ms: u64,
     segments: Mutex<BTreeMap<u64, KeptSegment>>,
+    /// How long each of them is, and the large values that it names, by its number.
+    bytes: Mutex<BTreeMap<u64, u64>>,
+    /// Segments that could not be kept, or had to go early.
+    gaps: AtomicU64,
     /// Where the groups of a segment end that takes no more, by its number; until it is shortened.
     ends: Mutex<BTreeMap<u64, u64>>,
 }
@@ -55,9 +61,16 @@ impl KeptLog {
             let path = kept.join(name);
             disk.remove(&path).map_err(Error::io("remove", path))?;
         }
+        let mut bytes = BTreeMap::new();
+        for name in names.iter().filter(|name| is_needed(name)) {
+            let large = parse_large(name).map(|(segment, _)| segment);
+            if let Some(number) = large.or_else(|| KeptSegment::parse(name).map(|segment| segment.number)) {
+                *bytes.entry(number).or_default() += length(&**disk, &kept.join(name));
+            }
+        }
         let (disk, clock, dir) = (Arc::clone(disk), Arc::clone(clock), dir.to_path_buf());
-        let (segments, ends) = (Mutex::new(segments), Mutex::default());
-        Ok(KeptLog { disk, clock, dir, kept, keep_ms, segments, ends })
+        let (segments, bytes, ends) = (Mutex::new(segments), Mutex::new(bytes), Mutex::default());
+        Ok(KeptLog { disk, clock, dir, kept, keep_ms, segments, bytes, gaps: AtomicU64::new(0), ends })
     }
 
     /// Removes what a store kept that is to keep none: its files may be used again from now on.
@@ -115,8 +128,26 @@ impl KeptLog {
         let segment = KeptSegment { number, first_sequence, end_sequence, kept_ms };
         self.link(&path, &self.kept.join(segment.file_name()))?;
         self.disk.sync_dir(&self.kept).map_err(Error::io("sync directory", &self.kept))?;
+        let larges = larges.iter().map(|&large| self.kept.join(large_name(number, large)));
+        let larges: u64 = larges.map(|path| length(&*self.disk, &path)).sum();
+        self.bytes.lock().insert(number, length(&*self.disk, &path) + larges);
         self.segments.lock().insert(number, segment);
         Ok(())
+    }
+
+    /// Notes that a segment could not be kept, or had to go early.
+    pub(crate) fn note_gap(&self) {
+        self.gaps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn statistics(&self) -> KeptStatistics {
+        let segments = self.segments.lock();
+        KeptStatistics {
+            segments: segments.len() as u64,
+            oldest_ms: segments.first_key_value().map_or(0, |(_, oldest)| oldest.kept_ms),
+            bytes: self.bytes.lock().values().sum(),
+            gaps: self.gaps.load(Ordering::Relaxed),
+        }
     }
 
     fn link(&self, from: &Path, to: &Path) -> Result<(), Error> {
@@ -134,8 +165,20 @@ impl KeptLog {
         let Some(segment) = self.segments.lock().get(&number).copied() else { return };
         let path = self.kept.join(segment.file_name());
         let open = self.disk.open(&path, OpenMode::ReadWrite);
-        if let Err(error) = open.and_then(|file| file.truncate(end)) {
-            tracing::warn!(path = %path.display(), %error, "could not shorten a segment that is kept");
+        let shortened = open.and_then(|file| {
+            let before = file.len()?;
+            file.truncate(end)?;
+            Ok(before.saturating_sub(end))
+        });
+        match shortened {
+            Ok(less) => {
+                if let Some(bytes) = self.bytes.lock().get_mut(&number) {
+                    *bytes = bytes.saturating_sub(less);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "could not shorten a segment that is kept");
+            }
         }
     }
 
@@ -159,6 +202,7 @@ impl KeptLog {
             segment = oldest.number,
             "the disk is nearly full: removed the oldest log that was kept"
         );
+        self.note_gap();
         self.remove(oldest);
         true
     }
@@ -174,6 +218,7 @@ impl KeptLog {
 
     /// The segment first: what a crash leaves of its large values is removed when the store is opened again.
     fn remove(&self, segment: KeptSegment) {
+        self.bytes.lock().remove(&segment.number);
         let larges = self.disk.list(&self.kept).unwrap_or_default().into_iter();
         let larges =
             larges.filter(|name| parse_large(name).is_some_and(|(number, _)| number == segment.number));
@@ -200,4 +245,9 @@ impl KeptLog {
             LogFile::Large { segment, file } => large_name(segment, file),
         }))
     }
+}
+
+/// How long a file is. Nothing depends on it but a figure.
+fn length(disk: &dyn Disk, path: &Path) -> u64 {
+    disk.open(path, OpenMode::Read).and_then(|file| file.len()).unwrap_or(0)
 }

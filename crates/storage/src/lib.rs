@@ -62,6 +62,6 @@ pub use options::{Background, Compression, LEVELS, MEMORY_BYTES_MIN, Options};
 pub use paths::count_tables;
 pub use record::BLOB_BYTES_MIN;
 pub use segment_reader::{LargeValue, LogCell, LogValue, SegmentReader};
-pub use stats::{LATENCY_BOUNDS_US, Latencies, LevelStatistics, Statistics};
+pub use stats::{KeptStatistics, LATENCY_BOUNDS_US, Latencies, LevelStatistics, Statistics};
 pub use table_list::{StoreFile, TableList};
 pub use value::{Cell, Value, read_value};

@@ -222,6 +222,21 @@ pub struct Statistics {
     pub refused_full: u64,
     /// Bytes that were free on the disk at the last look.
     pub free_bytes: u64,
+    /// The log that is kept for backups.
+    pub kept_log: KeptStatistics,
+}
+
+/// The log that a store keeps for backups; all zeros if it keeps none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeptStatistics {
+    /// Segments.
+    pub segments: u64,
+    /// Bytes of them, and of the large values that they name.
+    pub bytes: u64,
+    /// When the oldest of them was full, in milliseconds since 1970; 0 if there is none.
+    pub oldest_ms: u64,
+    /// Segments that could not be kept, or that a full disk had removed before their time; since the store was opened.
+    pub gaps: u64,
 }
 
 #[cfg(test)]

@@ -71,6 +71,11 @@ fn counters(s: &Statistics) -> impl Iterator<Item = Metric> {
             "Reads that failed because data on the disk is corrupt.",
             s.corrupt_reads,
         ),
+        (
+            "ladoga_kept_log_gaps_total",
+            "Segments of the log that could not be kept for backups, or had to go before their time for lack of space.",
+            s.kept_log.gaps,
+        ),
         ("ladoga_writes_refused_disk_full_total", "Writes refused because the disk is full.", s.refused_full),
     ]
     .into_iter()
@@ -91,6 +96,17 @@ fn gauges(s: &Statistics) -> impl Iterator<Item = Metric> {
             "ladoga_table_index_and_filter_bytes",
             "Size of the indexes and filters of tables, which are always in memory.",
             s.pinned_bytes,
+        ),
+        ("ladoga_kept_log_segments", "Segments of the log that are kept for backups.", s.kept_log.segments),
+        (
+            "ladoga_kept_log_bytes",
+            "Size of the log that is kept for backups, with the large values that it names.",
+            s.kept_log.bytes,
+        ),
+        (
+            "ladoga_kept_log_oldest_timestamp_seconds",
+            "When the oldest segment that is kept was full, in seconds since 1970; 0 if none is.",
+            s.kept_log.oldest_ms / 1_000,
         ),
         ("ladoga_disk_free_bytes", "Free space on the disk of the data directory.", s.free_bytes),
     ]

@@ -94,17 +94,34 @@ fn segments_are_used_again_only_by_a_store_that_keeps_none() {
 #[test]
 fn it_goes_when_it_is_old() {
     let (env, disk, clock) = sim::env(3);
-    let engine = Engine::open(env, Path::new(DIR), options(16 << 10)).expect("a new store");
+    let engine = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("a new store");
     let value = vec![7; 300_000];
+    // What the figures say is what there is.
+    let figures = |engine: &Engine| {
+        let found = engine.statistics().kept_log;
+        let bytes = files(&disk)
+            .iter()
+            .map(|name| disk.file_len(Path::new(DIR).join("wal-kept").join(name)).expect("a file"))
+            .sum::<u64>();
+        assert_eq!((found.segments, found.bytes), (engine.kept_log(0, 9).len() as u64, bytes));
+        (found.oldest_ms, found.gaps)
+    };
+    assert_eq!(figures(&engine), (0, 0));
     write(&engine, 1, b"old", &value).expect("room");
     engine.seal_log().expect("a sound disk");
+    let began_ms = env.clock.wall_ms();
     clock.advance(Duration::from_secs(50));
     write(&engine, 2, b"old", b"replaced").expect("room");
     engine.seal_log().expect("a sound disk");
-    assert_eq!(files(&disk).len(), 3);
+    assert_eq!((files(&disk).len(), figures(&engine)), (3, (began_ms, 0)));
     clock.advance(Duration::from_secs(11));
     engine.step().expect("a sound disk");
+    assert_eq!(figures(&engine), (began_ms + 50_000, 0));
     assert_eq!((engine.kept_log(0, 9).len(), files(&disk).len()), (1, 1), "{:?}", files(&disk));
+    engine.close().expect("a sound disk");
+    drop(engine);
+    let again = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("the same store");
+    assert_eq!(figures(&again), (began_ms + 50_000, 0));
 }
 
 fn full_env(seed: u64, capacity: u64) -> (Env, SimDisk) {
@@ -149,6 +166,7 @@ fn no_write_is_refused_for_log_that_is_kept() {
         assert!(most > 3 && kept.len() < 200, "{} of {most}", kept.len());
         assert!(kept.windows(2).all(|pair| pair[0].end_sequence == pair[1].first_sequence), "{kept:?}");
         assert!(files(&disk).len() < 250);
+        assert!(engine.statistics().kept_log.gaps > 0, "what had to go early is told");
     }
 }
 

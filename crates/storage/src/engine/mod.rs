@@ -384,6 +384,7 @@ impl Inner {
             slowed_ns: counters.slowed_ns.get(),
             refused_full: counters.refused_full.get(),
             free_bytes: self.health.free_bytes(),
+            kept_log: self.upkeep.kept_log.as_ref().map(|kept| kept.statistics()).unwrap_or_default(),
         }
     }
 }

@@ -121,6 +121,7 @@ impl Inner {
     ) {
         let Some(kept) = &self.upkeep.kept_log else { return };
         if let Err(error) = kept.keep(number, end_sequence, &larges()) {
+            kept.note_gap();
             tracing::warn!(segment = number, %error, "could not keep a segment of the log");
         }
     }

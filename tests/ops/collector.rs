@@ -1,8 +1,14 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 use crate::support::wait_until;
 
@@ -63,12 +69,30 @@ struct Received {
 /// A collector of OpenTelemetry, as small as it can be.
 pub(crate) struct Collector {
     address: std::net::SocketAddr,
+    scheme: &'static str,
     received: Arc<Mutex<Received>>,
     is_over: Arc<AtomicBool>,
 }
 
 impl Collector {
     pub(crate) fn start(answers: Answers) -> Collector {
+        Collector::serving("http", move |socket, received| serve(socket, answers, received))
+    }
+
+    /// One with the certificate of `localhost` in this directory, which lets in only clients of the authority there. Takes what it gets.
+    pub(crate) fn secure(certs: &Path) -> Collector {
+        let config = Arc::new(config(certs));
+        Collector::serving("https", move |socket, received| {
+            let connection = ServerConnection::new(Arc::clone(&config)).expect("a configuration");
+            serve(StreamOwned::new(connection, socket), Answers::Takes, received);
+        })
+    }
+
+    fn serving(
+        scheme: &'static str,
+        serve: impl Fn(TcpStream, &Mutex<Received>) + Send + Sync + 'static,
+    ) -> Collector {
+        let serve = Arc::new(serve);
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         let (received, is_over) = (Arc::<Mutex<Received>>::default(), Arc::<AtomicBool>::default());
@@ -78,15 +102,15 @@ impl Collector {
                 if ends.load(Ordering::Acquire) {
                     return;
                 }
-                let received = Arc::clone(&of_thread);
-                thread::spawn(move || serve(socket, answers, &received));
+                let (received, serve) = (Arc::clone(&of_thread), Arc::clone(&serve));
+                thread::spawn(move || serve(socket, &received));
             }
         });
-        Collector { address, received, is_over }
+        Collector { address, scheme, received, is_over }
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("{}://localhost:{}", self.scheme, self.address.port())
     }
 
     pub(crate) fn spans(&self) -> Vec<Span> {
@@ -119,8 +143,27 @@ impl Drop for Collector {
     }
 }
 
+/// Who is who, by the files that `ladoga certs create` made.
+fn config(certs: &Path) -> ServerConfig {
+    let certificates = |name: &str| -> Vec<CertificateDer<'static>> {
+        let found = CertificateDer::pem_file_iter(certs.join(name)).expect("a file");
+        found.map(|certificate| certificate.expect("a certificate")).collect()
+    };
+    let key = PrivateKeyDer::from_pem_file(certs.join("localhost.key")).expect("a key");
+    let mut roots = RootCertStore::empty();
+    certificates("ca.pem").into_iter().for_each(|root| roots.add(root).expect("an authority"));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+    ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_client_cert_verifier(clients.build().expect("a verifier"))
+        .with_single_cert(certificates("localhost.pem"), key)
+        .expect("a certificate and its key")
+}
+
 /// Serves a connection until its client leaves.
-fn serve(socket: TcpStream, answers: Answers, received: &Mutex<Received>) {
+fn serve<S: Read + Write>(socket: S, answers: Answers, received: &Mutex<Received>) {
     let mut reader = BufReader::new(socket);
     while let Some((head, body)) = request(&mut reader) {
         assert!(head.starts_with("POST /v1/traces HTTP/1.1\r\n"), "{head}");
@@ -146,7 +189,7 @@ fn serve(socket: TcpStream, answers: Answers, received: &Mutex<Received>) {
 }
 
 /// The next request: its head and its body; `None` once the client has left.
-fn request(reader: &mut BufReader<TcpStream>) -> Option<(String, Vec<u8>)> {
+fn request<S: Read>(reader: &mut BufReader<S>) -> Option<(String, Vec<u8>)> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         if reader.read_line(&mut head).ok()? == 0 {

@@ -1,7 +1,7 @@
 use std::fs;
 
 use crate::collector::{Answers, Collector, Span};
-use crate::support::{Connection, Directory, Launch, Node, Port, Response, entity, wait_until};
+use crate::support::{Connection, Directory, Ladoga, Launch, Node, Port, Response, entity, wait_until};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
@@ -231,4 +231,80 @@ fn a_collector_that_is_away_is_told_of_and_harms_no_request() {
     assert!(node.log().contains("spans cannot be exported"), "{}", node.log());
     many_requests(&node);
     node.stop();
+}
+
+#[test]
+fn a_collector_with_tls_is_known_by_its_authority_and_knows_the_node() {
+    let directory = Directory::new();
+    let path = |name: &str| directory.path().join(name).to_str().expect("a path").to_owned();
+    for (dir, client) in [("certs", "node"), ("other", "stranger")] {
+        let arguments = ["certs", "create", "--dir", &path(dir), "--host", "localhost", "--client", client];
+        Ladoga::new(arguments).run().expect_success();
+    }
+    let collector = Collector::secure(&directory.path().join("certs"));
+    let exported = |launch: Launch| {
+        let mut node = launch.flag("--otlp-sample", "1").start();
+        node.connect().put(KEY, VALUE);
+        wait_until("a batch", || outcome(&node, "exported") + outcome(&node, "failed") > 0.0);
+        let exported = outcome(&node, "exported");
+        node.stop();
+        exported
+    };
+    let with = |[ca, cert, key]: [&str; 3]| {
+        let launch = Launch::new().flag("--otlp", &collector.url()).flag("--otlp-ca", &path(ca));
+        launch.flag("--otlp-cert", &path(cert)).flag("--otlp-key", &path(key))
+    };
+    assert!(exported(with(["certs/ca.pem", "certs/node.pem", "certs/node.key"])) > 0.0);
+    let taken = collector.spans().len();
+    assert!(named(&collector.spans(), "PUT /v0/entity", 2).len() == 1, "{:#?}", collector.spans());
+    // By another authority than its own, and by nobody that it knows.
+    assert!(exported(with(["other/ca.pem", "certs/node.pem", "certs/node.key"])) < 1.0);
+    assert!(exported(with(["certs/ca.pem", "other/stranger.pem", "other/stranger.key"])) < 1.0);
+    assert_eq!(collector.spans().len(), taken);
+    // As the variables of OpenTelemetry say it; and what Ladoga's own say comes first.
+    let conventional = |launch: Launch| {
+        let launch = launch.env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url());
+        let launch = launch.env("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", &path("certs/node.pem"));
+        let launch = launch.env("OTEL_EXPORTER_OTLP_CLIENT_KEY", &path("certs/node.key"));
+        launch.env("OTEL_SERVICE_NAME", "shop").env("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test")
+    };
+    let right = Launch::new().env("OTEL_EXPORTER_OTLP_CERTIFICATE", &path("certs/ca.pem"));
+    assert!(exported(conventional(right)) > 0.0);
+    let spans = collector.spans();
+    let of_shop = |span: &&Span| span.of_node("service.name") == Some("shop");
+    let span = spans.iter().find(of_shop).expect("one of that service");
+    assert_eq!(span.of_node("deployment.environment"), Some("test"));
+    let wrong = Launch::new().env("OTEL_EXPORTER_OTLP_CERTIFICATE", &path("other/ca.pem"));
+    assert!(exported(conventional(wrong).flag("--otlp-ca", &path("certs/ca.pem"))) > 0.0);
+}
+
+#[test]
+fn only_who_is_let_in_says_what_is_recorded() {
+    let (collector, directory) = (Collector::start(Answers::Takes), Directory::new());
+    let tokens = directory.path().join("tokens.toml").to_str().expect("a path").to_owned();
+    let created = Ladoga::new(["token", "create", "--tokens", &tokens, "--id", "a", "--scopes", "all"]).run();
+    let token = created.expect_success().text().trim().to_owned();
+    let node = launch(&collector.url(), "0").flag("--tokens", &tokens).spawn();
+    let mut connection = None;
+    wait_until("a node that serves", || {
+        connection = Connection::try_open(node.address()).ok();
+        connection.is_some()
+    });
+    let mut connection = connection.expect("a connection");
+    let ask = |connection: &mut Connection, line: &str, trace: &str, authorization: &str| {
+        let fields = format!("{authorization}{}", traceparent("01").replace(TRACE, trace));
+        ask(connection, line, &fields, b"v").status
+    };
+    let authorization = format!("Authorization: Bearer {token}\r\n");
+    let (stranger, liar, nowhere, own) = ("1".repeat(32), "2".repeat(32), "3".repeat(32), "4".repeat(32));
+    let put = format!("PUT {}", entity("k"));
+    for _ in 0..20 {
+        assert_eq!(ask(&mut connection, &put, &stranger, ""), 401);
+        assert_eq!(ask(&mut connection, &put, &liar, "Authorization: Bearer ladoga_nonsense\r\n"), 401);
+        assert_eq!(ask(&mut connection, "PUT /nowhere", &nowhere, &authorization), 404);
+    }
+    assert_eq!(ask(&mut connection, &put, &own, &authorization), 201);
+    collector.trace(&own, 2);
+    let spans = collector.spans();
+    assert!(spans.iter().all(|span| span.trace == own), "{spans:#?}");
 }

@@ -16,9 +16,7 @@ use crate::connection::{
     write_changes, write_stream, yield_once,
 };
 use crate::door::Door;
-use crate::handlers::{
-    self, Audited, Outcome, Reply, announced_bytes, begin_traced, end_traced, known_bytes, tell_slow,
-};
+use crate::handlers::{self, Audited, Outcome, Reply, announced_bytes, end_traced, known_bytes, tell_slow};
 use crate::http::{Answer, ETag, EVENTS, NDJSON, Refusal};
 
 /// A body up to this length is copied behind its head; a longer one is written from its own buffer.
@@ -131,10 +129,7 @@ async fn answer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>, request: Reque
     let started_ns = core.clock.monotonic_ns();
     let (audited, received_bytes) = (Audited::begin(door, &request), announced_bytes(&request));
     link.asked.begin_anew();
-    if let Some(traces) = &core.traces {
-        begin_traced(traces, link, &request, started_ns);
-    }
-    let (operation, reply) = handlers::handle(door, link, request);
+    let (operation, reply) = handlers::handle(door, link, request, started_ns);
     let is_at_once = matches!(reply, Reply::Now(_));
     let outcome = match reply {
         Reply::Now(outcome) => outcome,

@@ -10,7 +10,8 @@ pub(crate) struct OtlpFlags {
     /// [default: `OTEL_EXPORTER_OTLP_ENDPOINT`, or none]
     #[arg(id = "otlp", long = "otlp", value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// Share of the requests without a `traceparent` that are recorded, from 0 to 1 [default: 0.01]
+    /// Share of the requests without a `traceparent` that are recorded, from 0 to 1
+    /// [default: `OTEL_TRACES_SAMPLER` and `OTEL_TRACES_SAMPLER_ARG`, or 0.01]
     #[arg(id = "otlp_sample", long = "otlp-sample", value_name = "RATIO", allow_hyphen_values = true)]
     pub(crate) sample: Option<String>,
     /// Name of the service in traces [default: `OTEL_SERVICE_NAME`, or ladoga]
@@ -19,4 +20,14 @@ pub(crate) struct OtlpFlags {
     /// File with header fields for the collector, such as `authorization: Bearer ...`, one a line [default: none]
     #[arg(id = "otlp_headers_file", long = "otlp-headers-file", value_name = "FILE")]
     pub(crate) headers_file: Option<PathBuf>,
+    /// Authorities that the collector's certificate may come from, as PEM
+    /// [default: `OTEL_EXPORTER_OTLP_CERTIFICATE`, or those of the system]
+    #[arg(id = "otlp_ca", long = "otlp-ca", value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// Certificate that is shown to the collector, as PEM [default: `OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE`, or none]
+    #[arg(id = "otlp_cert", long = "otlp-cert", value_name = "FILE")]
+    pub(crate) cert: Option<PathBuf>,
+    /// Its private key, as PEM [default: `OTEL_EXPORTER_OTLP_CLIENT_KEY`, or none]
+    #[arg(id = "otlp_key", long = "otlp-key", value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
 }

@@ -20,7 +20,7 @@ pub use ladoga_cassandra as cassandra;
 pub use ladoga_front::{Access, Audit, Guard, Hosts};
 pub use ladoga_local::{embedded, store};
 pub use ladoga_replica as peers;
-pub use ladoga_runtime::{Panicked, Supervisor, Traces};
+pub use ladoga_runtime::{Panicked, Sampling, Supervisor, Traces};
 pub use ladoga_server::{Limits, ListenError, Placement, StartError};
 pub use node::{Node, StopError};
 #[cfg(feature = "cassandra")]

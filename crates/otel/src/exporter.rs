@@ -1,24 +1,22 @@
-use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::Builder;
 use std::time::Duration;
 
+use http::{HeaderMap, HeaderName, HeaderValue};
 use ladoga_runtime::{Span, SpanQueue, Traces};
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SpanExporter as _;
 
-use crate::client::BlockingClient;
+use crate::client::{BlockingClient, ExportTls};
 use crate::convert::exported;
 
 /// Spans that are sent at once, and how long the first of them waits for the others.
 const BATCH_SPANS_MAX: usize = 512;
 const BATCH_WAIT: Duration = Duration::from_millis(500);
-/// How long a collector may take for a batch, with all attempts.
-const EXPORT_MAX: Duration = Duration::from_secs(10);
 /// How long the end of a node waits for spans that are not exported yet.
 const FLUSH_MAX: Duration = Duration::from_secs(3);
 
@@ -33,6 +31,10 @@ pub struct ExportSettings {
     pub instance: String,
     /// Fields to authenticate by. They are in no log.
     pub headers: Vec<(String, String)>,
+    /// How long a collector may take for a batch, with all attempts.
+    pub timeout: Duration,
+    /// What TLS goes by, if the URL has it.
+    pub tls: ExportTls,
 }
 
 /// Why nothing is exported.
@@ -59,15 +61,17 @@ impl Exporter {
         traces: &Arc<Traces>,
         queue: SpanQueue,
     ) -> Result<Exporter, StartError> {
+        let unusable = |error: &dyn std::fmt::Display| StartError::Settings(error.to_string());
+        let tls = settings.url.starts_with("https:").then_some(&settings.tls);
+        let client = BlockingClient::new(settings.timeout, headers(&settings)?, tls);
         let mut exporter = SpanExporter::builder()
             .with_http()
-            .with_http_client(BlockingClient::new(EXPORT_MAX, settings.url.starts_with("https:")))
-            .with_headers(settings.headers.iter().cloned().collect::<HashMap<_, _>>())
+            .with_http_client(client.map_err(|error| unusable(&error))?)
             .with_protocol(Protocol::HttpBinary)
             .with_endpoint(&settings.url)
-            .with_timeout(EXPORT_MAX)
+            .with_timeout(settings.timeout)
             .build()
-            .map_err(|error| StartError::Settings(error.to_string()))?;
+            .map_err(|error| unusable(&error))?;
         exporter.set_resource(&resource(&settings));
         let (ends, ended) = sync_channel(0);
         let work = Work { exporter, traces: Arc::clone(traces), url: settings.url, is_failing: false };
@@ -89,6 +93,18 @@ impl Exporter {
             tracing::warn!("the last spans were not exported: the collector took longer than {FLUSH_MAX:?}");
         }
     }
+}
+
+/// The fields of all requests. What is wrong is told without what it is: they are secrets.
+fn headers(settings: &ExportSettings) -> Result<HeaderMap, StartError> {
+    let field = |(name, value): &(String, String)| {
+        let name = name.parse::<HeaderName>().ok()?;
+        let mut value = HeaderValue::from_str(value).ok()?;
+        value.set_sensitive(true);
+        Some((name, value))
+    };
+    let fields = settings.headers.iter().map(field).collect::<Option<HeaderMap>>();
+    fields.ok_or_else(|| StartError::Settings("a header field for the collector is none".to_owned()))
 }
 
 /// What all spans of this process have in common. `OTEL_RESOURCE_ATTRIBUTES` adds to it.

@@ -10,4 +10,5 @@ mod client;
 mod convert;
 mod exporter;
 
+pub use client::ExportTls;
 pub use exporter::{ExportSettings, Exporter, StartError};

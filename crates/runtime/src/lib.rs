@@ -30,5 +30,5 @@ pub use metrics::{CommandKind, HistogramSum, LoopMetrics, Metrics, Operation, Su
 pub use one_shot::OneShot;
 pub use supervisor::{Panicked, Supervisor};
 pub use traces::{
-    AttributeValue, Attributes, OpenSpan, Span, SpanFacts, SpanFigures, SpanKind, SpanQueue, Traces,
+    AttributeValue, Attributes, OpenSpan, Sampling, Span, SpanFacts, SpanFigures, SpanKind, SpanQueue, Traces,
 };

@@ -34,4 +34,4 @@ pub(crate) use audited::Audited;
 pub(crate) use call::{Outcome, Reply};
 pub(crate) use service::handle;
 pub(crate) use slow_request::{announced_bytes, known_bytes, tell_slow};
-pub(crate) use traced_request::{begin_traced, end_traced};
+pub(crate) use traced_request::end_traced;

@@ -8,6 +8,7 @@ use ladoga_service::KeyValue;
 use super::admit::admit;
 use super::call::{Call, Outcome, Reply, check_majority};
 use super::rounded::tell_rounded;
+use super::traced_request::begin_traced;
 use super::{backup, batch, changes, entity, put, range};
 use crate::admin;
 use crate::connection::Link;
@@ -19,12 +20,19 @@ pub(crate) fn handle<K: KeyValue>(
     door: &Rc<Door<K>>,
     link: &Rc<Link>,
     request: Request,
+    started_ns: u64,
 ) -> (Option<Operation>, Reply) {
     let call = Call { door, link, waited_ms: 0 };
     match operation(&request.method, request.uri.path()) {
         Ok((operation, need)) => {
             let operation = of_post(operation, &request.uri);
-            let reply = admit(door, link, &request, need).and_then(|()| call.reply(operation, request));
+            let reply = admit(door, link, &request, need).and_then(|()| {
+                // Whoever is not let in has no say in what is recorded, and takes no room from others.
+                if let Some(traces) = &door.core.traces {
+                    begin_traced(traces, link, &request, started_ns);
+                }
+                call.reply(operation, request)
+            });
             (Some(operation), reply.unwrap_or_else(|refusal| Reply::Now(refusal.into())))
         }
         Err(refusal) => (None, Reply::Now(refusal.into())),

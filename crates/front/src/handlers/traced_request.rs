@@ -12,8 +12,8 @@ use crate::http::names;
 use crate::slow::WaitTimes;
 use crate::traced::Traced;
 
-/// A request begins. A `traceparent` that is malformed is as good as none.
-pub(crate) fn begin_traced(traces: &Traces, link: &Link, request: &Request, started_ns: u64) {
+/// A request begins whose sender was let in. A `traceparent` that is malformed is as good as none.
+pub(super) fn begin_traced(traces: &Traces, link: &Link, request: &Request, started_ns: u64) {
     let parent = request.traceparent().and_then(TraceParent::parse);
     if let Some(span) = traces.begin(parent, started_ns) {
         link.asked.begin_traced(Traced::new(span));
@@ -29,8 +29,9 @@ pub(crate) fn end_traced<K>(
     bytes: (Option<u64>, Option<u64>),
     at: (u64, bool),
 ) {
-    if let Some(traced) = link.asked.end_traced() {
-        end((traces, door), link, of, bytes, (at, &traced));
+    let (operation, status) = of;
+    if let (Some(traced), Some(operation)) = (link.asked.end_traced(), operation) {
+        end((traces, door), link, (operation, status), bytes, (at, &traced));
     }
 }
 
@@ -38,28 +39,26 @@ pub(crate) fn end_traced<K>(
 fn end<K>(
     (traces, door): (&Traces, &Rc<Door<K>>),
     link: &Link,
-    (operation, status): (Option<Operation>, StatusCode),
+    (operation, status): (Operation, StatusCode),
     (received_bytes, sent_bytes): (Option<u64>, Option<u64>),
     ((ended_ns, is_at_once), traced): ((u64, bool), &Traced),
 ) {
     let span = traced.span;
     // What machines ask for all the time is recorded only if they want it to be.
-    if !span.has_parent() && !operation.is_some_and(is_of_data) {
+    if !span.has_parent() && !is_of_data(operation) {
         return;
     }
-    let done = if is_at_once { "node" } else { rest(door, operation) };
+    let done = if is_at_once { "node" } else { rest(door, Some(operation)) };
     end_parts(traces, (span.context, span.began_ns), (&link.asked.waits(), done), ended_ns);
-    let (method, route) = operation.map_or(("_OTHER", ""), names);
+    let (method, route) = names(operation);
     let mut attributes = traced.attributes();
     attributes.push(("http.request.method", method.into()));
-    if operation.is_some() {
-        attributes.push(("http.route", route.into()));
-    }
+    attributes.push(("http.route", route.into()));
     attributes.push(("http.response.status_code", u64::from(status.as_u16()).into()));
     let sizes = [("http.request.body.size", received_bytes), ("http.response.body.size", sent_bytes)];
     attributes.extend(sizes.into_iter().filter_map(|(name, bytes)| Some((name, bytes?.into()))));
     let failed = status.is_server_error().then(|| status.as_str().to_owned().into());
-    let name = if operation.is_some() { format!("{method} {route}").into() } else { "HTTP".into() };
+    let name = format!("{method} {route}").into();
     traces.end(span, ended_ns, SpanFacts { name, kind: SpanKind::Server, attributes, failed });
 }
 

@@ -47,7 +47,7 @@ mod tests {
     fn a_key_is_told_by_its_hash_only() {
         let context = TraceContext { trace_id: [1; 16], span_id: [2; 8] };
         let (traces, _queue) = ladoga_runtime::Traces::new(
-            1.0,
+            ladoga_runtime::Sampling { share: 1.0, follows: true },
             std::sync::Arc::new(ladoga_env::sim::SimClock::new()),
             std::sync::Arc::new(ladoga_env::sim::SimRng::new(1)),
         );

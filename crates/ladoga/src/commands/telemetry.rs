@@ -28,14 +28,16 @@ impl Telemetry {
 
     #[cfg(feature = "otel")]
     fn export(env: &Env, settings: &Settings, otlp: &OtlpSettings) -> Result<Telemetry, Failure> {
-        let (traces, queue) = Traces::new(otlp.sample, Arc::clone(&env.clock), Arc::clone(&env.rng));
+        let (traces, queue) = Traces::new(otlp.sampling, Arc::clone(&env.clock), Arc::clone(&env.rng));
         let traces = Arc::new(traces);
-        let OtlpSettings { url, service, headers, .. } = otlp;
+        let OtlpSettings { url, service, headers, timeout_ms, authorities, identity, .. } = otlp;
         let export = ladoga_otel::ExportSettings {
             url: url.clone(),
             service: service.clone(),
             instance: settings.own_url(),
             headers: headers.clone(),
+            timeout: std::time::Duration::from_millis(*timeout_ms),
+            tls: ladoga_otel::ExportTls { authorities: authorities.clone(), identity: identity.clone() },
         };
         let exporter = ladoga_otel::Exporter::start(export, &traces, queue).map_err(super::life::failed)?;
         Ok(Telemetry { traces: Some(traces), exporter: Some(exporter) })

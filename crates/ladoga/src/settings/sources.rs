@@ -8,7 +8,7 @@ use super::SettingError;
 use crate::arguments::ServeFlags;
 
 /// Settings that have a flag, a variable and a key.
-const WITH_FLAG: [&str; 34] = [
+const WITH_FLAG: [&str; 37] = [
     "listen",
     "resp",
     "resp_flush",
@@ -43,9 +43,12 @@ const WITH_FLAG: [&str; 34] = [
     "otlp_sample",
     "otlp_service",
     "otlp_headers_file",
+    "otlp_ca",
+    "otlp_cert",
+    "otlp_key",
 ];
 /// Settings that have a variable and a key.
-const WITHOUT_FLAG: [&str; 13] = [
+const WITHOUT_FLAG: [&str; 14] = [
     "request_timeout_ms",
     "answer_timeout_ms",
     "idle_timeout_ms",
@@ -56,6 +59,7 @@ const WITHOUT_FLAG: [&str; 13] = [
     "clock_ahead_ms_max",
     "changes_keep_ms",
     "cassandra_pieces_keep_ms",
+    "otlp_timeout_ms",
     "disk_reads",
     "log",
     "log_format",
@@ -63,10 +67,20 @@ const WITHOUT_FLAG: [&str; 13] = [
 
 /// Variables of OpenTelemetry that count if nothing else says what is set. A build without traces leaves them alone: who runs many
 /// programs sets them for all.
-const CONVENTIONAL: [(&str, &str); 2] =
-    [("otlp", "OTEL_EXPORTER_OTLP_ENDPOINT"), ("otlp_service", "OTEL_SERVICE_NAME")];
-/// The one by which they are switched off.
-const CONVENTIONAL_OFF: &str = "OTEL_SDK_DISABLED";
+const CONVENTIONAL: [(&str, &[&str]); 8] = [
+    ("otlp", &[TRACES_ENDPOINT, "OTEL_EXPORTER_OTLP_ENDPOINT"]),
+    ("otlp_service", &["OTEL_SERVICE_NAME"]),
+    ("otlp_sampler", &["OTEL_TRACES_SAMPLER"]),
+    ("otlp_sampler_arg", &["OTEL_TRACES_SAMPLER_ARG"]),
+    ("otlp_timeout_ms", &["OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"]),
+    ("otlp_ca", &["OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "OTEL_EXPORTER_OTLP_CERTIFICATE"]),
+    ("otlp_cert", &["OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE"]),
+    ("otlp_key", &["OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", "OTEL_EXPORTER_OTLP_CLIENT_KEY"]),
+];
+/// The one whose URL is the whole one.
+pub(super) const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
+/// Those by which they are switched off, and how.
+const CONVENTIONAL_OFF: [(&str, &str); 2] = [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none")];
 
 /// A setting as it was written.
 struct Written {
@@ -141,14 +155,25 @@ impl Sources {
         Ok(sources)
     }
 
-    /// Adds what variables of OpenTelemetry say. A name for the service does not switch anything on.
+    /// Adds what variables of OpenTelemetry say. Nothing but a URL switches anything on. A certificate and its key come from one place.
     fn add_conventional(&mut self, variable: impl Fn(&str) -> Option<OsString>) {
         let read = |name: &str| variable(name).and_then(|value| value.into_string().ok());
         let read = |name: &str| read(name).filter(|value| !value.is_empty());
-        let is_off = read(CONVENTIONAL_OFF).is_some_and(|value| value.eq_ignore_ascii_case("true"));
-        for (name, variable) in CONVENTIONAL {
+        let is_off =
+            |(name, off): &(&str, &str)| read(name).is_some_and(|value| value.eq_ignore_ascii_case(off));
+        let is_off = CONVENTIONAL_OFF.iter().any(is_off);
+        let has_identity = ["otlp_cert", "otlp_key"].iter().any(|name| self.written.contains_key(name));
+        for (name, variables) in CONVENTIONAL {
+            let is_decided = match name {
+                "otlp_cert" | "otlp_key" => has_identity,
+                "otlp_sampler" | "otlp_sampler_arg" => self.written.contains_key("otlp_sample"),
+                name => self.written.contains_key(name),
+            };
             let counts = if name == "otlp" { !is_off } else { self.written.contains_key("otlp") };
-            if let Some(text) = read(variable).filter(|_| counts && !self.written.contains_key(name)) {
+            if is_decided || !counts {
+                continue;
+            }
+            if let Some((variable, text)) = variables.iter().find_map(|name| Some((*name, read(name)?))) {
                 self.written.insert(name, Written { name: variable.to_owned(), text });
             }
         }
@@ -225,6 +250,9 @@ fn flag(flags: &ServeFlags, name: &str) -> Option<String> {
         "otlp_sample" => flags.otlp.sample.clone(),
         "otlp_service" => flags.otlp.service.clone(),
         "otlp_headers_file" => path(flags.otlp.headers_file.as_ref()),
+        "otlp_ca" => path(flags.otlp.ca.as_ref()),
+        "otlp_cert" => path(flags.otlp.cert.as_ref()),
+        "otlp_key" => path(flags.otlp.key.as_ref()),
         _ => None,
     }
 }

@@ -13,7 +13,7 @@ use super::error::PeerError;
 use super::traced::AskedSpan;
 use crate::cluster::Cluster;
 use crate::membership::PeerView;
-use crate::wire::{Answer, PROTOCOL_VERSION_MIN, READS_SINCE, Reads, Request, TRACES_MAX, TRACES_SINCE};
+use crate::wire::{Answer, PROTOCOL_VERSION_MIN, READS_SINCE, Reads, Request, TRACES_MAX, announce_traces};
 
 /// The error of a connection that the peer closed because it was idle.
 pub(crate) const IDLE: &str = "the peer closed a connection that was not used";
@@ -202,13 +202,12 @@ impl PeerLink {
     pub(crate) fn swap_unsent(&self, output: &mut BytesMut) {
         let mut unsent = self.unsent.borrow_mut();
         self.unsent_reads.borrow_mut().put(&mut unsent);
-        let traces = self.unsent_traces.take();
-        if !traces.is_empty() && self.version.get() >= TRACES_SINCE {
-            Request::Traces(traces).put(output, u32::MAX);
+        announce_traces(self.version.get(), self.unsent_traces.take(), output);
+        if output.is_empty() {
+            std::mem::swap(output, &mut unsent);
+        } else {
             output.unsplit(unsent.split());
-            return;
         }
-        std::mem::swap(output, &mut unsent);
     }
 
     pub(crate) fn wake(&self) {

@@ -3,9 +3,10 @@ use ladoga_model::TraceContext;
 
 use super::frame::FrameError;
 use super::reader::Reader;
+use super::request::Request;
 
 /// The version of the protocol from which on a frame may say of which traces the requests behind it are.
-pub(crate) const TRACES_SINCE: u8 = 9;
+const TRACES_SINCE: u8 = 9;
 
 pub(super) const TRACES_KIND: u8 = 22;
 /// Requests of which a frame says that, at most.
@@ -17,6 +18,13 @@ pub(super) fn put_traces(out: &mut BytesMut, traces: &[(u32, TraceContext)]) {
         out.put_u32_le(*number);
         out.put_slice(&context.trace_id);
         out.put_slice(&context.span_id);
+    }
+}
+
+/// Says of which traces the requests are that come behind it, to a peer that speaks a version that has words for that.
+pub(crate) fn announce_traces(version: u8, traces: Vec<(u32, TraceContext)>, out: &mut BytesMut) {
+    if version >= TRACES_SINCE && !traces.is_empty() {
+        Request::Traces(traces).put(out, u32::MAX);
     }
 }
 
@@ -38,7 +46,7 @@ pub(super) fn take_traces(mut reader: Reader) -> Result<Vec<(u32, TraceContext)>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{Frame, Request, take_frame};
+    use crate::wire::{Frame, PROTOCOL_VERSION_MIN, take_frame};
 
     fn traces(count: u8) -> Vec<(u32, TraceContext)> {
         let context = |n: u8| TraceContext { trace_id: [n + 1; 16], span_id: [n + 2; 8] };
@@ -56,6 +64,21 @@ mod tests {
         for count in [1, 2, TRACES_MAX as u8] {
             assert_eq!(Request::of(&frame(&traces(count))), Ok(Request::Traces(traces(count))));
         }
+    }
+
+    #[test]
+    fn a_peer_of_a_release_without_traces_is_sent_none() {
+        let announced = |version: u8, count: u8| {
+            let mut out = BytesMut::new();
+            announce_traces(version, traces(count), &mut out);
+            out
+        };
+        for version in PROTOCOL_VERSION_MIN..TRACES_SINCE {
+            assert!(announced(version, 3).is_empty(), "version {version}");
+        }
+        assert!(announced(TRACES_SINCE, 0).is_empty());
+        let frame = take_frame(&mut announced(TRACES_SINCE, 3)).expect("a frame").expect("a whole one");
+        assert_eq!(Request::of(&frame), Ok(Request::Traces(traces(3))));
     }
 
     #[test]

@@ -9,5 +9,5 @@ mod record;
 mod span;
 
 pub use queue::SpanQueue;
-pub use record::{SpanFigures, Traces};
+pub use record::{Sampling, SpanFigures, Traces};
 pub use span::{AttributeValue, Attributes, OpenSpan, Span, SpanFacts, SpanKind};

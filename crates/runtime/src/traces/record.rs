@@ -40,10 +40,20 @@ impl SpanFigures {
     }
 }
 
+/// Which requests are recorded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sampling {
+    /// The share of those for which no `traceparent` decides, from 0 to 1.
+    pub share: f64,
+    /// Whether a `traceparent` decides. If not, it only says of which trace a request is that is recorded.
+    pub follows: bool,
+}
+
 /// The traces that a process records: which ones, and where their spans go.
 pub struct Traces {
-    /// A request without a `traceparent` is recorded if a random number is below this.
+    /// A request for which no `traceparent` decides is recorded if a random number is below this.
     below: u64,
+    follows: bool,
     spans: SyncSender<Option<Span>>,
     is_closed: Arc<AtomicBool>,
     /// What became of them.
@@ -64,24 +74,39 @@ impl fmt::Debug for Traces {
 }
 
 impl Traces {
-    /// Records this share of the requests that come without a `traceparent`. Answers also where their spans come out.
-    pub fn new(share: f64, clock: Arc<dyn Clock>, rng: Arc<dyn Rng>) -> (Traces, SpanQueue) {
+    /// Records these requests. Answers also where their spans come out.
+    pub fn new(sampling: Sampling, clock: Arc<dyn Clock>, rng: Arc<dyn Rng>) -> (Traces, SpanQueue) {
         let (spans, queue) = sync_channel(SPANS_QUEUED_MAX);
         // (A float above the largest number becomes that one.)
-        let below = (share.clamp(0.0, 1.0) * 2_f64.powi(64)) as u64;
+        let below = (sampling.share.clamp(0.0, 1.0) * 2_f64.powi(64)) as u64;
         let ahead_ns = AtomicU64::new(ahead_ns(&*clock));
         let is_closed = Arc::<AtomicBool>::default();
         let queue = SpanQueue { spans: queue, is_closed: Arc::clone(&is_closed), clock: Arc::clone(&clock) };
-        (Traces { below, spans, is_closed, figures: Arc::default(), clock, rng, ahead_ns }, queue)
+        (
+            Traces {
+                below,
+                follows: sampling.follows,
+                spans,
+                is_closed,
+                figures: Arc::default(),
+                clock,
+                rng,
+                ahead_ns,
+            },
+            queue,
+        )
     }
 
     /// A request begins: the span that serves it, if it is recorded. What its client says about that counts.
     pub fn begin(&self, parent: Option<TraceParent>, began_ns: u64) -> Option<OpenSpan> {
         match parent {
-            Some(TraceParent::Unsampled) => None,
-            Some(TraceParent::Sampled(parent)) => Some(self.child(parent, began_ns)),
-            None if !self.is_drawn() => None,
-            None => {
+            Some(TraceParent::Unsampled) if self.follows => None,
+            Some(TraceParent::Sampled(parent)) if self.follows || self.is_drawn() => {
+                Some(self.child(parent, began_ns))
+            }
+            Some(TraceParent::Sampled(_)) => None,
+            Some(TraceParent::Unsampled) | None if !self.is_drawn() => None,
+            Some(TraceParent::Unsampled) | None => {
                 let (first, second) = (self.id(), self.id());
                 let mut trace_id = [0; 16];
                 trace_id[..8].copy_from_slice(&first);
@@ -159,7 +184,7 @@ mod tests {
     use ladoga_env::sim::{SimClock, SimRng};
 
     fn traces(share: f64) -> (Traces, SpanQueue) {
-        Traces::new(share, Arc::new(SimClock::new()), Arc::new(SimRng::new(1)))
+        Traces::new(Sampling { share, follows: true }, Arc::new(SimClock::new()), Arc::new(SimRng::new(1)))
     }
 
     const FACTS: SpanFacts = SpanFacts::new("a span", SpanKind::Internal);
@@ -174,6 +199,21 @@ mod tests {
             assert_ne!(span.context.span_id, [8; 8]);
             assert_eq!(traces.begin(Some(TraceParent::Unsampled), 5), None);
             assert_eq!(traces.begin(None, 5).is_some(), share > 0.5);
+        }
+    }
+
+    #[test]
+    fn what_a_client_says_names_the_trace_only_if_it_is_not_to_decide() {
+        let said = TraceContext { trace_id: [7; 16], span_id: [8; 8] };
+        for share in [0.0, 1.0] {
+            let sampling = Sampling { share, follows: false };
+            let (traces, _queue) = Traces::new(sampling, Arc::new(SimClock::new()), Arc::new(SimRng::new(1)));
+            let sampled = traces.begin(Some(TraceParent::Sampled(said)), 5);
+            assert_eq!(
+                sampled.map(|span| (span.context.trace_id, span.parent)),
+                (share > 0.5).then_some(([7; 16], Some([8; 8])))
+            );
+            assert_eq!(traces.begin(Some(TraceParent::Unsampled), 5).is_some(), share > 0.5);
         }
     }
 

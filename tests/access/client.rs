@@ -61,7 +61,7 @@ fn a_backup_waits_for_the_rate_of_its_token() {
     let slow = tokens.create("slow", "admin", &["--requests-per-second", "2"]);
     let spent = tokens.create("spent", "admin", &["--bytes-per-second", "1"]);
     let all = tokens.create("all", "all", &[]);
-    let node = tokens.launch().start();
+    let node = tokens.launch().flag("--keep-log", "1h").start();
     let url = node.url();
     for n in 0..3 {
         let key = format!("key{n}");
@@ -77,6 +77,19 @@ fn a_backup_waits_for_the_rate_of_its_token() {
         "{}",
         metrics.text()
     );
+    let throttled = || {
+        let metrics = crate::tokens::ask(&mut node.connect(), ("GET", "/metrics"), Some(&all), None);
+        let line =
+            metrics.text().lines().find(|line| line.contains("ladoga_token_throttled_total{token=\"slow\"}"));
+        line.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).expect("a figure")
+    };
+    // The log alone waits as well.
+    let before = throttled();
+    assert_eq!(run(&url, &["put", "later", "v"], Some(&all)).code, Some(0));
+    let log = ["backup", "log", "--to", repository.to_str().expect("a path of text")];
+    let outcome = run(&url, &log, Some(&slow));
+    assert_eq!((outcome.code, &*outcome.stderr), (Some(0), ""), "{}", outcome.text());
+    assert!(throttled() > before, "it had to wait");
     // What would take for ever is told at once.
     let outcome = run(&url, &create, Some(&spent));
     assert_eq!(outcome.code, Some(1), "{}", outcome.text());

@@ -3,6 +3,7 @@
 //! - `steps`: the commands
 //! - `one_node`: a node on its own: what comes back, what is copied twice, what is refused
 //! - `point`: points in time, by the log that a node keeps
+//! - `cluster_point`: points in time of a cluster, by the logs of its nodes
 //! - `damaged`: flipped bits are named, and go nowhere
 //! - `killed`: commands and nodes that are killed in the middle
 //! - `requests`: the path `/v0/backup`, and who may use it
@@ -17,6 +18,7 @@ mod cluster;
 #[expect(dead_code, unused_imports, reason = "every test crate uses its part")]
 mod support;
 
+mod cluster_point;
 mod clusters;
 mod damaged;
 mod killed;

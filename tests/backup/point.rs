@@ -1,8 +1,7 @@
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::cluster::Cluster;
-use crate::steps::{backup, create, created, restore, stored, text};
+use crate::steps::{backup, created, restore, stored, text};
 use crate::support::{
     Directory, Ladoga, Launch, Node, Outcome, Response, assert_refusal, entity, files_below, value,
 };
@@ -18,7 +17,7 @@ fn log(repository: &std::path::Path, node: &Node) -> Outcome {
 }
 
 /// What time it is, once nothing that happens from now on can be of that millisecond.
-fn note_time() -> u64 {
+pub(crate) fn note_time() -> u64 {
     let now_ms = || {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock that is set");
         now.as_millis() as u64
@@ -242,18 +241,4 @@ fn a_flipped_bit_of_the_log_is_named() {
     let data = directory.path().join("data");
     restore(&repository, &data, &["--at", &at_ms.to_string()]).expect_failure(1, &[&name]);
     assert!(!data.join("CURRENT").exists());
-}
-
-#[test]
-fn a_cluster_is_refused() {
-    let (cluster, directory) = (Cluster::start(3), Directory::new());
-    let repository = directory.path().join("backups");
-    let node = &cluster.nodes[0];
-    create(&repository, &node.url()).expect_success();
-    log(&repository, node).expect_failure(1, &["cluster"]);
-    restore(&repository, &directory.path().join("data"), &["--at", "2026-11-25T17:00:00Z"])
-        .expect_failure(1, &["a cluster cannot be restored to a point in time"]);
-    Ladoga::new(["serve", "--cluster", "http://127.0.0.1:8080,http://127.0.0.1:2", "--keep-log", "1h"])
-        .run()
-        .expect_failure(2, &["--keep-log", "cluster"]);
 }

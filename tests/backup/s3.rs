@@ -2,6 +2,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use crate::cluster::{Cluster, launches_at};
+use crate::point::note_time;
 use crate::s3_server::S3Server;
 use crate::steps::text;
 use crate::support::{Directory, Launch, Node, Outcome, files_below, value, wait_until};
@@ -84,6 +86,38 @@ fn a_flipped_bit_in_a_bucket_is_named() {
     about(&server, "verify", &[]).expect_failure(1, &[TO, name]);
     let data = directory.path().join("restored");
     restore(&server, &data).expect_failure(1, &[name]);
+}
+
+#[test]
+fn a_point_in_time_comes_back_from_a_bucket() {
+    let Some(server) = S3Server::start() else { return };
+    let directory = Directory::new();
+    let keeps = |launch: Launch| launch.env("LADOGA_KEEP_LOG", "1h");
+    let alone = Cluster { nodes: vec![keeps(Launch::new()).start()] };
+    for (name, cluster) in
+        [("alone", alone), ("three", Cluster::launch(launches_at(3, |launch, _| keeps(launch))))]
+    {
+        let (url, to) = (cluster.nodes[0].url(), format!("s3://lake/{name}"));
+        let command = |command: &[&str]| server.command(command).run().expect_success();
+        cluster.put(0, "key", "", b"before");
+        command(&["backup", "create", "--url", &url, "--to", &to]);
+        cluster.put(0, "key", "", b"meant");
+        cluster.put(0, "large", "", &value(3, 400_000));
+        let at_ms = note_time();
+        cluster.delete(0, "key", "");
+        cluster.delete(0, "large", "");
+        command(&["backup", "log", "--url", &url, "--to", &to]);
+        let listed = command(&["backup", "list", "--to", &to]);
+        assert!(listed.text().contains("to any time from 2"), "{listed:?}");
+        command(&["backup", "verify", "--to", &to]);
+        drop(cluster);
+        let data = directory.path().join(name);
+        command(&["restore", "--from", &to, "--data", &text(&data), "--at", &at_ms.to_string()]);
+        let restored = Launch::new().data(&data).start();
+        let mut connection = restored.connect();
+        assert_eq!(connection.value("key"), Some(b"meant".to_vec()), "{name}");
+        assert!(connection.value("large") == Some(value(3, 400_000)), "{name}");
+    }
 }
 
 /// Makes it as if the process that holds the lock had been gone for longer than its lease.

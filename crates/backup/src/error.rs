@@ -81,11 +81,6 @@ pub enum Error {
         /// Those that can be.
         reachable: String,
     },
-    /// Clusters have no common log.
-    #[error(
-        "a cluster cannot be restored to a point in time; without --at, it is restored as it was when a backup was taken"
-    )]
-    NoPointInCluster,
     /// Where a checkpoint is, it does not give its bytes, or others than it said.
     #[error("{0}")]
     Source(String),

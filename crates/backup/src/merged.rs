@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use ladoga_model::Stamp;
 use ladoga_storage::{Cell, OfflineCells, OfflineStore};
 
 use crate::error::Error;
@@ -68,16 +69,8 @@ impl MergedCells {
             node.advance()?;
             newest = better(newest, found);
         }
-        let newest = newest.map(|cell| self.of_any_cluster(cell));
+        let newest = newest.map(|cell| Cell { stamp: of_any_cluster(cell.stamp, self.cluster), ..cell });
         Ok(newest.map(|cell| (key, cell)))
-    }
-
-    /// A cell that was for all nodes of its cluster is for all nodes of any other.
-    fn of_any_cluster(&self, mut cell: Cell) -> Cell {
-        if usize::from(cell.stamp.copies) >= self.cluster {
-            cell.stamp.copies = 0;
-        }
-        cell
     }
 
     /// An error of reading a large value, about the file that it is in.
@@ -85,6 +78,14 @@ impl MergedCells {
         let named = |error, node: &NodeCells| node.view.named(error);
         Error::Store(self.nodes.iter().fold(error, named))
     }
+}
+
+/// A cell that was for all of so many nodes of its cluster is for all nodes of any other.
+pub(crate) fn of_any_cluster(mut stamp: Stamp, cluster: usize) -> Stamp {
+    if usize::from(stamp.copies) >= cluster {
+        stamp.copies = 0;
+    }
+    stamp
 }
 
 /// The newer one. Of one version, the one that still has its value: where it has expired, a node may have dropped it.

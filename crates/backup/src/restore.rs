@@ -22,7 +22,7 @@ pub struct Restored {
 }
 
 /// The memory that is used for writing cells.
-pub(crate) const MEMORY_BYTES: u64 = 128 << 20;
+const MEMORY_BYTES: u64 = 128 << 20;
 /// Cells are written in groups of so many bytes.
 pub(crate) const GROUP_BYTES: usize = 1 << 20;
 /// Where a store is made before it is copied to where it belongs. A node that finds it removes it.
@@ -97,24 +97,30 @@ pub fn restore_cells(
     expect_empty(disk, target)?;
     let scratch = target.join(SCRATCH);
     empty_slot(disk, &scratch)?;
-    let mut options = Options::new(MEMORY_BYTES, Durability::Never);
-    // Whatever else it is, it is no time to drop deletions: who restores into a cluster may need them.
-    options.tombstone_age_ms_min = None;
-    let engine = Engine::open(env.clone(), &scratch, options)?;
-    let mut cells = MergedCells::open(repository, backup)?;
-    let written = write_cells(&engine, &mut cells, backup, progress)?;
+    let engine = open_scratch(env, &scratch)?;
+    let written = write_merged(&engine, repository, backup, progress)?;
     engine.checkpoint(target)?;
     engine.close()?;
     empty_slot(disk, &scratch)?;
     Ok(written)
 }
 
-fn write_cells(
+/// The store that a data directory is made of.
+pub(crate) fn open_scratch(env: &Env, scratch: &Path) -> Result<Engine, Error> {
+    let mut options = Options::new(MEMORY_BYTES, Durability::Never);
+    // Whatever else it is, it is no time to drop deletions: who restores into a cluster may need them, and all of the log comes behind.
+    options.tombstone_age_ms_min = None;
+    Ok(Engine::open(env.clone(), scratch, options)?)
+}
+
+/// Writes the newest cells of all nodes of a backup.
+pub(crate) fn write_merged(
     engine: &Engine,
-    cells: &mut MergedCells,
+    repository: &Repository,
     backup: &Backup,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Restored, Error> {
+    let mut cells = MergedCells::open(repository, backup)?;
     // Each node has about all of them; how many bytes are read again is not known before.
     let total_bytes = backup.nodes.iter().map(NodeBackup::bytes).max().unwrap_or(0);
     let mut restored = Restored::default();

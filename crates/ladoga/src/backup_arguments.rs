@@ -66,9 +66,9 @@ of yours wait for fewer (replicas=1/3), say so with --ack, and all nodes must be
 Exit codes: 0 if there is a new backup, whose name is printed; 1 if there is none; 2 if the command line is wrong.";
 
 const LOG_HELP: &str = "\
-The node has to be on its own and run with --keep-log. What it keeps of its log is fetched, up to now; what the repository has already
-is not fetched again, so this takes a moment. With it, `ladoga restore --at TIME` makes what there was at any time since a backup.
-`ladoga backup create` fetches the log as well. If a part of the log is missing, because the node has not kept it for long enough or did
+The node has to run with --keep-log; so has each node of its cluster. What they keep of their logs is fetched, up to now; what the repository
+has already is not fetched again, so this takes a moment. With it, `ladoga restore --at TIME` makes what there was at any time since a
+backup. `ladoga backup create` fetches the log as well. A node of a cluster may be missing, as for `backup create`: see --ack. If a part of the log is missing, because the node has not kept it for long enough or did
 not run with --keep-log, a line on standard error says so: take a backup then.
 
 Example of a crontab: a backup each night, and what is written in between every minute
@@ -106,6 +106,9 @@ pub(crate) struct RepositoryArguments {
 pub(crate) struct LogArguments {
     #[command(flatten)]
     pub(crate) repository: RepositoryArguments,
+    /// The fewest nodes that acknowledge a write of yours [default: a majority of the cluster]
+    #[arg(long, value_name = "N")]
+    pub(crate) ack: Option<NonZeroUsize>,
     /// How many bytes to fetch within a second, such as 200MiB; unlimited: as many as the node sends
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = backup_rate)]
     pub(crate) rate: BackupRate,
@@ -162,7 +165,7 @@ backup for each of its nodes, then start all of them. Versions, times of expiry 
 A cluster that keeps keys on fewer nodes than it has, and has the same nodes as before, can be restored with --node: then each
 directory has what that node had.
 
-With --at, a node on its own is restored as it was at that time: from the newest backup that has nothing later, and the log that was
+With --at, everything is as it was at that time: from the newest backup that has nothing later, and the log of each node that was
 fetched since (`ladoga serve --keep-log`, `ladoga backup log`). `ladoga backup list` shows the times that can be restored; any other
 is refused. A value that was there then and has expired by now has expired.
 

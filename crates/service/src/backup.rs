@@ -76,6 +76,21 @@ pub struct LogKept {
     pub end_sequence: u64,
     /// The oldest segments of those that were asked for.
     pub segments: Vec<LogSegment>,
+    /// What the node is in its cluster, if it is of one.
+    pub member: Option<LogMember>,
+}
+
+/// What a node that keeps its log is in its cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogMember {
+    /// The URLs of all nodes.
+    pub nodes: Vec<String>,
+    /// Which of them this one is.
+    pub own: usize,
+    /// Whether it has all that it acknowledged.
+    pub is_whole: bool,
+    /// Which of the directories that it has had this is: another one as soon as it has lost what it acknowledged.
+    pub incarnation: u64,
 }
 
 /// A segment of a log, which a node keeps.
@@ -102,4 +117,6 @@ pub struct ClusterCut {
     pub synced_before: u64,
     /// It may lack deletions with an older timestamp, and none with a newer one.
     pub dropped_before: u64,
+    /// Which of the directories that the node has had this is.
+    pub incarnation: u64,
 }

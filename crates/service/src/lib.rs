@@ -33,7 +33,7 @@ mod transaction;
 mod upload;
 mod value;
 
-pub use backup::{BackupAnswer, BackupStep, Begun, ClusterCut, LogKept, LogSegment};
+pub use backup::{BackupAnswer, BackupStep, Begun, ClusterCut, LogKept, LogMember, LogSegment};
 pub use changes::{ChangeFormat, ChangePiece, ChangedTo, Followed, Follower, Since, Told};
 pub use context::Context;
 pub use counter::{NUMBER_BYTES_MAX, incremented, parse_number};

@@ -17,6 +17,9 @@ pub struct Chain {
     pub name: ChainName,
     /// Where its node was.
     pub url: String,
+    /// Of a node of a cluster, which of its directories it is of, as the other nodes count them. If it is another one, the node has lost
+    /// some of what it acknowledged.
+    pub incarnation: Option<u64>,
     /// The first group of its first segment.
     pub first_sequence: u64,
     /// Everything is in it that was acknowledged up to then, in milliseconds since 1970 by the clock of the node; 0 if that is not
@@ -61,6 +64,9 @@ struct JsonChain {
     format: u64,
     chain: String,
     url: String,
+    /// Text: it does not fit into the numbers of all readers.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    incarnation: Option<String>,
     first_sequence: u64,
     reaches_ms: u64,
     segments: Vec<JsonSegment>,
@@ -119,6 +125,7 @@ impl Chain {
             format: FORMAT,
             chain: self.name.to_string(),
             url: self.url.clone(),
+            incarnation: self.incarnation.map(|incarnation| incarnation.to_string()),
             first_sequence: self.first_sequence,
             reaches_ms: self.reaches_ms,
             segments: self.segments.iter().map(segment).collect(),
@@ -134,9 +141,11 @@ impl Chain {
         if json.url.chars().any(char::is_control) {
             return Err(damaged("its URL is none".to_owned()));
         }
+        let incarnation = json.incarnation.as_deref().map(str::parse).transpose();
         let mut chain = Chain {
             name,
             url: json.url,
+            incarnation: incarnation.map_err(|_| damaged("its incarnation is none".to_owned()))?,
             first_sequence: json.first_sequence,
             reaches_ms: json.reaches_ms,
             segments: Vec::with_capacity(json.segments.len()),

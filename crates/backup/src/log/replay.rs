@@ -2,25 +2,30 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ladoga_env::{Env, OpenMode};
-use ladoga_model::HybridClock;
+use ladoga_model::{HybridClock, Stamp};
 use ladoga_storage::{
-    BLOB_PIECE_BYTES, Durability, Engine, FinishedBlob, LargeValue, LogCell, LogValue, Options,
-    SegmentReader, WriteBatch,
+    BLOB_PIECE_BYTES, Engine, FinishedBlob, LargeValue, LogCell, LogValue, SegmentReader, WriteBatch,
 };
 
-use super::chain::{StoredLarge, StoredSegment, large_path, segment_path};
+use super::chain::{Chain, StoredLarge, StoredSegment, large_path, segment_path};
 use super::large::ViewedLarge;
-use super::span::{Span, span_of};
+use super::span::{BackupLogs, Span};
 use crate::error::Error;
+use crate::merged::of_any_cluster;
 use crate::moment::text_of_ms;
-use crate::repository::{Backup, Repository};
-use crate::restore::{GROUP_BYTES, MEMORY_BYTES, Restored, SCRATCH, copy_files, expect_empty};
+use crate::repository::{Backup, NodeBackup, Repository};
+use crate::restore::{GROUP_BYTES, Restored, SCRATCH, copy_files, expect_empty, open_scratch, write_merged};
 use crate::slots::empty_slot;
 use crate::{PIECE_BYTES_MAX, Progress};
 
-/// Makes `target` what a node on its own had at a point in time: the newest backup that has nothing later, and all cells of its log
-/// up to then. With a backup given, that one. `target` opens as a store once this has returned, and not before. Answers which
-/// backup it was.
+/// Makes `target` what a node on its own, or a cluster, had at a point in time: the newest backup that has nothing later, and all cells
+/// of the log behind it up to then. With a backup given, that one. `target` opens as a store once this has returned, and not before.
+/// Answers which backup it was.
+///
+/// Of a cluster, the newest cell of each key counts, in whichever backup or log of a node it is, as in [`restore_cells`]. A node whose
+/// log does not reach that time gives what it has, and counts as missing.
+///
+/// [`restore_cells`]: crate::restore_cells
 pub fn restore_at(
     env: &Env,
     repository: &Repository,
@@ -31,30 +36,31 @@ pub fn restore_at(
     let disk = &*env.disk;
     expect_empty(disk, target)?;
     let backup = base(repository, at_ms, wanted)?;
-    let found = repository.log_of(&backup)?;
-    let (node, chain) = found
-        .ok_or_else(|| Error::Unknown { id: backup.id.clone(), path: repository.dir().to_path_buf() })?;
-    let position = node.log.map_or(0, |position| position.sequence);
+    let logs = repository.logs_of(&backup)?;
     // The last timestamp of that millisecond.
     let last = HybridClock::at_wall_ms(at_ms + 1) - 1;
-    let is_needed = |segment: &&StoredSegment| segment.end_sequence > position && segment.oldest <= last;
-    let segments: Vec<&StoredSegment> = chain.segments.iter().filter(is_needed).collect();
+    let segments = needed(&logs, last);
     let scratch = target.join(SCRATCH);
     empty_slot(disk, &scratch)?;
     let log_bytes = segments.iter().map(|segment| segment.bytes).fold(0, u64::saturating_add);
-    let total_bytes = node.bytes().saturating_add(log_bytes);
-    let mut restored = copy_files(env, repository, node, &scratch, &mut |at: Progress| {
-        progress(Progress { total_bytes, ..at });
-    })?;
-    let mut options = Options::new(MEMORY_BYTES, Durability::Never);
-    // No deletion goes before all of the log is there.
-    options.tombstone_age_ms_min = None;
-    let engine = Engine::open(env.clone(), &scratch, options)?;
+    let total_bytes = backup.bytes().saturating_add(log_bytes);
+    let mut with_log = |at: Progress| progress(Progress { total_bytes, ..at });
+    let (engine, mut restored) = match &backup.nodes[..] {
+        [node] if backup.cluster.is_empty() => {
+            let restored = copy_files(env, repository, node, &scratch, &mut with_log)?;
+            (open_scratch(env, &scratch)?, restored)
+        }
+        _ => {
+            let engine = open_scratch(env, &scratch)?;
+            let written = write_merged(&engine, repository, &backup, &mut with_log)?;
+            (engine, written)
+        }
+    };
     for segment in segments {
-        let mut replay = Replay::new(repository, &engine, segment, last);
+        let mut replay = Replay::new(repository, &engine, segment, (last, backup.cluster.len()));
         replay.run(&mut |bytes| {
             restored.bytes += bytes;
-            progress(Progress { done_bytes: restored.bytes, total_bytes });
+            progress(Progress { done_bytes: restored.bytes.min(total_bytes), total_bytes });
         })?;
         restored.count += replay.cells;
     }
@@ -64,29 +70,39 @@ pub fn restore_at(
     Ok((backup, restored))
 }
 
+/// The segments that may have cells up to this timestamp which are not in the files of their nodes.
+fn needed<'l>(logs: &'l BackupLogs<'_>, last: u64) -> Vec<&'l StoredSegment> {
+    let of_node = |(node, chain): &'l (&NodeBackup, Option<Chain>)| {
+        let position = node.log.map_or(0, |position| position.sequence);
+        let segments = chain.iter().flat_map(|chain| &chain.segments);
+        segments.filter(move |segment| segment.end_sequence > position && segment.oldest <= last)
+    };
+    logs.nodes.iter().flat_map(of_node).collect()
+}
+
 /// The newest backup from which one can get there.
 fn base(repository: &Repository, at_ms: u64, wanted: Option<&str>) -> Result<Backup, Error> {
-    let (mut spans, mut is_of_cluster) = (Vec::<Span>::new(), false);
+    let (mut spans, mut missing) = (Vec::<Span>::new(), None);
     let ids = wanted.map_or_else(|| repository.ids(), |id| Ok(vec![id.to_owned()]))?;
     for id in ids.into_iter().rev() {
         let backup = repository.backup(&id)?;
-        is_of_cluster |= !backup.cluster.is_empty();
-        let Some(span) = repository.log_of(&backup)?.and_then(|(node, chain)| span_of(node, &chain)) else {
-            continue;
-        };
-        if (span.from_ms..=span.until_ms).contains(&at_ms) {
+        let logs = repository.logs_of(&backup)?;
+        let span = logs.span();
+        if span.is_some_and(|span| (span.from_ms..=span.until_ms).contains(&at_ms)) {
             return Ok(backup);
         }
-        spans.push(span);
+        // Of the newest one that could have led there.
+        if missing.is_none() && span.is_none_or(|span| span.until_ms < at_ms) {
+            missing = Some(logs.missing_at(at_ms));
+        }
+        spans.extend(span);
     }
-    if spans.is_empty() && is_of_cluster {
-        return Err(Error::NoPointInCluster);
-    }
-    Err(Error::OutOfReach { at: text_of_ms(at_ms), reachable: reachable(spans) })
+    let missing = missing.unwrap_or_default();
+    Err(Error::OutOfReach { at: text_of_ms(at_ms), reachable: reachable(spans, &missing) })
 }
 
-/// Spans in words, with those together that overlap.
-fn reachable(mut spans: Vec<Span>) -> String {
+/// Spans in words, with those together that overlap, and what is missing for more.
+fn reachable(mut spans: Vec<Span>, missing: &[String]) -> String {
     spans.sort_unstable();
     let mut merged: Vec<Span> = Vec::new();
     for span in spans {
@@ -95,11 +111,17 @@ fn reachable(mut spans: Vec<Span>) -> String {
             _ => merged.push(span),
         }
     }
-    if merged.is_empty() {
-        return "no backup with log behind it is there (`ladoga serve --keep-log`)".to_owned();
+    let mut text = if merged.is_empty() {
+        "no backup with enough log behind it is there (`ladoga serve --keep-log`)".to_owned()
+    } else {
+        let spans: Vec<String> = merged.iter().map(Span::to_string).collect();
+        format!("expected a time {}", spans.join(", or "))
+    };
+    if !missing.is_empty() {
+        text.push_str("; ");
+        text.push_str(&missing.join("; "));
     }
-    let spans: Vec<String> = merged.iter().map(Span::to_string).collect();
-    format!("expected a time {}", spans.join(", or "))
+    text
 }
 
 /// A segment on its way into a store.
@@ -107,7 +129,10 @@ struct Replay<'r> {
     repository: &'r Repository,
     engine: &'r Engine,
     segment: &'r StoredSegment,
+    /// The last timestamp that counts.
     last: u64,
+    /// How many nodes the cluster had; 0 of a node on its own.
+    cluster: usize,
     batch: WriteBatch,
     larges: BTreeMap<LargeValue, FinishedBlob>,
     cells: u64,
@@ -119,10 +144,10 @@ impl<'r> Replay<'r> {
         repository: &'r Repository,
         engine: &'r Engine,
         segment: &'r StoredSegment,
-        last: u64,
+        (last, cluster): (u64, usize),
     ) -> Replay<'r> {
         let (batch, larges) = (WriteBatch::new(), BTreeMap::new());
-        Replay { repository, engine, segment, last, batch, larges, cells: 0, failed: None }
+        Replay { repository, engine, segment, last, cluster, batch, larges, cells: 0, failed: None }
     }
 
     fn run(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), Error> {
@@ -157,9 +182,12 @@ impl<'r> Replay<'r> {
         if stamp.version.timestamp > self.last {
             return Ok(());
         }
+        let stamp = if self.cluster == 0 { stamp } else { of_any_cluster(stamp, self.cluster) };
         match value {
             LogValue::Deleted => self.batch.delete(key, stamp),
             LogValue::Inline(value) => self.batch.put(key, stamp, value),
+            // Each node of a cluster has it in its log: once is enough.
+            LogValue::Large(_) if self.cluster > 0 && self.has(key, stamp)? => {}
             LogValue::Large(large) => {
                 let blob = self.large(large)?;
                 self.batch.put_blob(key, stamp, blob);
@@ -167,6 +195,11 @@ impl<'r> Replay<'r> {
         }
         self.cells += 1;
         if self.batch.encoded_bytes() >= GROUP_BYTES { self.write() } else { Ok(()) }
+    }
+
+    fn has(&self, key: &[u8], stamp: Stamp) -> Result<bool, Error> {
+        let found = self.engine.snapshot().get_cell(key)?;
+        Ok(found.is_some_and(|cell| cell.stamp.version >= stamp.version))
     }
 
     fn write(&mut self) -> Result<(), Error> {

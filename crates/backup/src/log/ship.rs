@@ -21,8 +21,19 @@ pub struct LogListing {
     pub reaches_ms: u64,
     /// The first group that may not be in a segment that is kept.
     pub end_sequence: u64,
+    /// What the node is in its cluster, if it is of one.
+    pub member: Option<Member>,
     /// The oldest segments that end behind the group that was asked for; there may be more.
     pub segments: Vec<KeptSegment>,
+}
+
+/// What a node of a cluster says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Member {
+    /// Which of the directories that it has had this is.
+    pub incarnation: u64,
+    /// Whether it has all that it acknowledged.
+    pub is_whole: bool,
 }
 
 /// Where a log comes from.
@@ -43,6 +54,8 @@ pub struct Shipped {
     pub segments: u64,
     /// Bytes of those, and of the large values that they name.
     pub bytes: u64,
+    /// Whether it reaches as far as it may: not if its node lacks some of what it acknowledged.
+    pub is_whole: bool,
     /// Why there are times that cannot be restored, if there are new ones.
     pub gaps: Vec<String>,
 }
@@ -55,10 +68,18 @@ const TAIL_BYTES: u64 = 64;
 impl Repository {
     /// Fetches what a node keeps of its log and the repository does not have. Each segment is verified, frame by frame, before it
     /// gets its name; what is known of the chain is written last.
-    pub fn ship(&self, writing: &Writing, url: &str, source: &mut dyn LogSource) -> Result<Shipped, Error> {
+    ///
+    /// The chain reaches no further than `reaches_ms_max`: of a cluster, up to when all nodes that were asked had said that they have
+    /// everything, before the first of them was asked for its log.
+    pub fn ship(
+        &self,
+        writing: &Writing,
+        (url, reaches_ms_max): (&str, u64),
+        source: &mut dyn LogSource,
+    ) -> Result<Shipped, Error> {
         let dir = self.log_dir();
         self.disk().create_dir_all(&dir).map_err(Error::io("create directory", &dir))?;
-        let store = source.list(u64::MAX)?.store;
+        let LogListing { store, member, .. } = source.list(u64::MAX)?;
         let newest = self.chains()?.into_iter().rfind(|name| name.store == store);
         let known = newest.map(|name| self.chain(name)).transpose()?.flatten();
         let mut shipping = Shipping {
@@ -66,6 +87,8 @@ impl Repository {
             writing,
             url,
             store,
+            incarnation: member.map(|member| member.incarnation),
+            reaches_ms_max,
             next_generation: newest.map_or(0, |name| name.generation.saturating_add(1)),
             chain: known,
             shipped: Shipped::default(),
@@ -75,7 +98,7 @@ impl Repository {
         loop {
             let after = shipping.chain.as_ref().map_or(0, Chain::end_sequence);
             let listing = source.list(after)?;
-            if listing.store != store {
+            if (listing.store, listing.member.map(|it| it.incarnation)) != (store, shipping.incarnation) {
                 return Err(Error::Source("the node is another one than a moment ago".to_owned()));
             }
             if shipping.take(&listing, source)? {
@@ -93,6 +116,8 @@ struct Shipping<'r> {
     writing: &'r Writing,
     url: &'r str,
     store: u128,
+    incarnation: Option<u64>,
+    reaches_ms_max: u64,
     next_generation: u32,
     chain: Option<Chain>,
     shipped: Shipped,
@@ -103,6 +128,10 @@ impl Shipping<'_> {
     /// Begins another chain if the last segment of this one is not the same at the node: its store was brought back to an earlier
     /// state, and has gone on differently.
     fn check_same(&mut self, source: &mut dyn LogSource) -> Result<(), Error> {
+        if self.chain.as_ref().is_some_and(|chain| chain.incarnation != self.incarnation) {
+            self.begin_another("the node lost some of what it had acknowledged");
+            return Ok(());
+        }
         let Some(last) = self.chain.as_ref().and_then(|chain| chain.segments.last()).cloned() else {
             return Ok(());
         };
@@ -153,10 +182,10 @@ impl Shipping<'_> {
 
     fn chain_from(&mut self, first_sequence: u64) -> &mut Chain {
         let name = ChainName { store: self.store, generation: self.next_generation };
-        let (url, next) = (self.url.to_owned(), &mut self.next_generation);
+        let (url, incarnation, next) = (self.url.to_owned(), self.incarnation, &mut self.next_generation);
         self.chain.get_or_insert_with(|| {
             *next = next.saturating_add(1);
-            Chain { name, url, first_sequence, reaches_ms: 0, segments: Vec::new() }
+            Chain { name, url, incarnation, first_sequence, reaches_ms: 0, segments: Vec::new() }
         })
     }
 
@@ -191,8 +220,14 @@ impl Shipping<'_> {
         if end.is_some_and(|end| end != listing.end_sequence && listing.segments.is_empty()) {
             self.begin_another("the node does not keep what follows");
         }
+        let reaches_ms = listing.reaches_ms.min(self.reaches_ms_max);
         let chain = self.chain_from(listing.end_sequence);
-        chain.reaches_ms = chain.reaches_ms.max(listing.reaches_ms);
+        // One that lacks some of what it acknowledged says nothing about what there was.
+        let is_whole = listing.member.is_none_or(|member| member.is_whole);
+        if is_whole {
+            chain.reaches_ms = chain.reaches_ms.max(reaches_ms);
+        }
+        self.shipped.is_whole = is_whole;
         self.publish()?;
         Ok(true)
     }

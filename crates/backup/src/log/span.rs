@@ -26,20 +26,60 @@ impl Repository {
     /// To which points in time one can restore from this backup and the log behind it; `None` if there is no log, or it does not
     /// begin where the backup ends.
     pub fn span(&self, backup: &Backup) -> Result<Option<Span>, Error> {
-        Ok(self.log_of(backup)?.and_then(|(node, chain)| span_of(node, &chain)))
+        Ok(self.logs_of(backup)?.span())
     }
 
-    /// The node of a backup that has a log behind it, and that log.
-    pub(crate) fn log_of<'b>(&self, backup: &'b Backup) -> Result<Option<(&'b NodeBackup, Chain)>, Error> {
-        let [node] = &backup.nodes[..] else { return Ok(None) };
-        let Some(position) = node.log.filter(|_| backup.cluster.is_empty()) else { return Ok(None) };
-        let chain = self.chain(position.chain)?.filter(|chain| chain.has_all_from(position.sequence));
-        Ok(chain.map(|chain| (node, chain)))
+    /// The log behind each node of a backup.
+    pub(crate) fn logs_of<'b>(&self, backup: &'b Backup) -> Result<BackupLogs<'b>, Error> {
+        let mut nodes = Vec::with_capacity(backup.nodes.len());
+        for node in &backup.nodes {
+            let chain = match node.log {
+                Some(position) => {
+                    self.chain(position.chain)?.filter(|chain| chain.has_all_from(position.sequence))
+                }
+                None => None,
+            };
+            nodes.push((node, chain));
+        }
+        Ok(BackupLogs { backup, nodes })
     }
 }
 
-pub(crate) fn span_of(node: &NodeBackup, chain: &Chain) -> Option<Span> {
-    // Values that had expired by the time of the checkpoint are not in it any more, whenever they were written.
-    let from_ms = node.taken_ms.max(HybridClock::wall_ms(node.tables.newest()));
-    (from_ms <= chain.reaches_ms).then_some(Span { from_ms, until_ms: chain.reaches_ms })
+/// A backup, and the log behind each of its nodes.
+pub(crate) struct BackupLogs<'b> {
+    pub(crate) backup: &'b Backup,
+    /// With no log if there is none that begins where the files end.
+    pub(crate) nodes: Vec<(&'b NodeBackup, Option<Chain>)>,
+}
+
+impl BackupLogs<'_> {
+    /// Every write that `ack` nodes acknowledged is in the log of one of those that reach a time, if fewer than `ack` do not.
+    pub(crate) fn span(&self) -> Option<Span> {
+        let all = self.backup.cluster.len().max(1);
+        let mut reaches_ms: Vec<u64> =
+            self.nodes.iter().filter_map(|(_, chain)| Some(chain.as_ref()?.reaches_ms)).collect();
+        reaches_ms.sort_unstable_by(|one, other| other.cmp(one));
+        let until_ms = *reaches_ms.get(all.checked_sub(self.backup.ack as usize)?)?;
+        // Values that had expired by the time of a checkpoint are not in it any more, whenever they were written. Of what was written
+        // again, it does not have what was there before.
+        let from_ms = |node: &NodeBackup| node.taken_ms.max(HybridClock::wall_ms(node.tables.newest()));
+        let from_ms = self.nodes.iter().map(|(node, _)| from_ms(node)).max()?;
+        (from_ms <= until_ms).then_some(Span { from_ms, until_ms })
+    }
+
+    /// Which nodes of a cluster have no log up to a time, and why; empty if all have, or it is a node on its own.
+    pub(crate) fn missing_at(&self, at_ms: u64) -> Vec<String> {
+        if self.backup.cluster.is_empty() {
+            return Vec::new();
+        }
+        let missing = self.backup.missing.iter().map(|node| format!("{} is not in the backup", node.url));
+        let behind = self.nodes.iter().filter_map(|(node, chain)| match chain {
+            None => Some(format!("there is no log of {} behind it", node.url)),
+            Some(chain) if chain.reaches_ms < at_ms => {
+                Some(format!("the log of {} ends at {}", node.url, text_of_ms(chain.reaches_ms)))
+            }
+            Some(_) => None,
+        });
+        missing.chain(behind).collect()
+    }
 }

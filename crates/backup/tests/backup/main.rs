@@ -4,10 +4,13 @@
 //! - `model`: what is restored is what was there, for nodes at random
 //! - `crash`: a power cut at every step of taking, pruning and restoring
 //! - `point`: points in time: whatever a node writes, and wherever it crashes; `writer`: a node that keeps its log, and its history
+//! - `cluster_point`: points in time of a cluster; `group`: its nodes, and what each of them has
 //! - `faults`: full disks, sources that end, that lie or are damaged
 
+mod cluster_point;
 mod crash;
 mod faults;
+mod group;
 mod model;
 mod point;
 mod support;

@@ -88,7 +88,7 @@ impl Writer {
     pub(crate) fn ship(&self, env: &Env) -> Result<Shipped, Error> {
         self.pass_ms(1);
         let (repository, writing) = Repository::create(&env.disk, Path::new(REPOSITORY))?;
-        repository.ship(&writing, "http://node", &mut self.log())
+        repository.ship(&writing, ("http://node", u64::MAX), &mut self.log())
     }
 
     pub(crate) fn log(&self) -> NodeLog<'_> {
@@ -103,7 +103,7 @@ impl Writer {
         self.pass_ms(1);
         let of = ("http://node", taken_ms);
         let (mut node, _) = repository.take(&writing, of, &listing, &mut source, &mut |_| {})?;
-        let shipped = repository.ship(&writing, "http://node", &mut self.log())?;
+        let shipped = repository.ship(&writing, ("http://node", u64::MAX), &mut self.log())?;
         let chain = shipped.chain.expect("a chain");
         assert!(chain.has_all_from(sequence));
         node.log = Some(LogPosition { chain: chain.name, sequence });
@@ -134,7 +134,7 @@ impl LogSource for NodeLog<'_> {
         let (engine, reaches_ms) = (self.writer.node.engine(), self.writer.past_ms());
         let end_sequence = engine.seal_log()?.expect("it keeps its log");
         let segments = engine.kept_log(after, 3);
-        Ok(LogListing { store: STORE, reaches_ms, end_sequence, segments })
+        Ok(LogListing { store: STORE, reaches_ms, end_sequence, member: None, segments })
     }
 
     fn read(&mut self, file: LogFile, offset: u64, bytes_max: usize) -> Result<Vec<u8>, Error> {

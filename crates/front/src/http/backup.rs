@@ -102,6 +102,7 @@ pub(crate) fn begun_json(begun: &Begun) -> String {
             "complete": cut.is_whole,
             "synced_before": cut.synced_before.to_string(),
             "dropped_before": cut.dropped_before.to_string(),
+            "incarnation": cut.incarnation.to_string(),
         })
     });
     let json = json!({
@@ -125,7 +126,16 @@ pub(crate) fn log_json(log: &LogKept) -> String {
             "end_sequence": segment.end_sequence.to_string(),
         })
     };
+    let cluster = log.member.as_ref().map(|member| {
+        json!({
+            "nodes": member.nodes,
+            "own": member.own,
+            "complete": member.is_whole,
+            "incarnation": member.incarnation.to_string(),
+        })
+    });
     let json = json!({
+        "cluster": cluster,
         "store": format!("{:032x}", log.store),
         "reaches_ms": log.reaches_ms,
         "end_sequence": log.end_sequence.to_string(),

@@ -117,8 +117,8 @@ impl Settings {
         let peers = membership.as_ref().map_or(0, |membership| membership.nodes.len() - 1);
         let peer_limits = peer_limits(sources, memory_bytes, peers * threads)?;
         let changes_keep_ms = sources.get("changes_keep_ms", parse::timeout_ms)?.unwrap_or(CHANGES_KEPT_MS);
-        let is_of_many = membership.is_some() || sources.is_on_another_engine();
-        let keep_log_ms = sources.get("keep_log", |text| keep_log_ms(text, is_of_many))?.flatten();
+        let has_log = !sources.is_on_another_engine();
+        let keep_log_ms = sources.get("keep_log", |text| keep_log_ms(text, has_log))?.flatten();
         let disk_reads = sources.get("disk_reads", parse::disk_reads)?.unwrap_or(DiskReads::Auto);
         let listening = [("listen", &listen[..]), ("resp", &resp[..])];
         let tls = tls::paths(sources)?;
@@ -180,12 +180,10 @@ fn check_form(name: &str, text: &str) -> Result<(), String> {
     }
 }
 
-/// Nodes of a cluster have no common log, and keys are on several of them.
-fn keep_log_ms(text: &str, is_of_many: bool) -> Result<Option<u64>, String> {
+/// What is written to another engine is in no log of this node.
+fn keep_log_ms(text: &str, has_log: bool) -> Result<Option<u64>, String> {
     match parse::keep_log_ms(text)? {
-        Some(_) if is_of_many => {
-            Err("never: a cluster cannot be restored to a point in time, only a node on its own".to_owned())
-        }
+        Some(_) if !has_log => Err("never: records are in another engine, and so is their log".to_owned()),
         keep_ms => Ok(keep_ms),
     }
 }
@@ -342,14 +340,16 @@ mod tests {
     }
 
     #[test]
-    fn only_a_node_on_its_own_keeps_its_log() {
+    fn every_node_with_a_store_of_its_own_may_keep_its_log() {
         let read = |file: &str| read(&ServeFlags::default(), &[], file).map(|settings| settings.keep_log_ms);
         assert_eq!(read(""), Ok(None));
         assert_eq!(read("keep_log = \"6h\""), Ok(Some(21_600_000)));
         let cluster = "cluster = [\"http://127.0.0.1:8080\", \"http://b:1\"]\n";
-        assert_eq!(read(&format!("{cluster}keep_log = \"never\"")), Ok(None));
-        let error = read(&format!("{cluster}keep_log = \"6h\"")).expect_err("a cluster").to_string();
-        assert!(error.starts_with("keep_log in ladoga.toml is '6h', expected never: a cluster"), "{error}");
+        assert_eq!(read(&format!("{cluster}keep_log = \"6h\"")), Ok(Some(21_600_000)));
+        let other = "engine = \"cassandra\"\ncassandra_nodes = [\"127.0.0.1\"]\n";
+        assert_eq!(read(&format!("{other}keep_log = \"never\"")), Ok(None));
+        let error = read(&format!("{other}keep_log = \"6h\"")).expect_err("another engine").to_string();
+        assert!(error.starts_with("keep_log in ladoga.toml is '6h', expected never: records are"), "{error}");
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl Checkpoints {
             end_sequence: kept.end_sequence,
         };
         let segments = self.engine.kept_log(after, LISTED_MAX).into_iter().map(segment).collect();
-        Ok(LogKept { store, reaches_ms, end_sequence, segments })
+        Ok(LogKept { store, reaches_ms, end_sequence, segments, member: None })
     }
 
     pub(super) fn read_log(&self, name: &str, offset: u64, bytes_max: u64) -> Result<Bytes, Error> {

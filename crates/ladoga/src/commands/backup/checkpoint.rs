@@ -24,11 +24,19 @@ pub(super) struct Checkpoint {
 /// What a node says about itself and its cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ClusterPart {
-    pub(super) nodes: Vec<String>,
-    pub(super) own: usize,
+    pub(super) place: Place,
     pub(super) is_whole: bool,
     pub(super) synced_before: u64,
     pub(super) dropped_before: u64,
+    /// Which of the directories that the node has had this is; of an earlier release, it does not say.
+    pub(super) incarnation: Option<u64>,
+}
+
+/// Which node of which cluster one is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) nodes: Vec<String>,
+    pub(super) own: usize,
 }
 
 impl Checkpoint {
@@ -126,15 +134,21 @@ fn parse(body: &[u8]) -> Option<Parsed> {
 }
 
 fn part(json: &Value) -> Option<ClusterPart> {
-    let nodes: Option<Vec<String>> =
-        json["nodes"].as_array()?.iter().map(|node| node.as_str().map(str::to_owned)).collect();
     let timestamp = |name: &str| json[name].as_str()?.parse().ok();
-    let part = ClusterPart {
-        nodes: nodes?,
-        own: usize::try_from(json["own"].as_u64()?).ok()?,
+    Some(ClusterPart {
+        place: Place::parse(json)?,
         is_whole: json["complete"].as_bool()?,
         synced_before: timestamp("synced_before")?,
         dropped_before: timestamp("dropped_before")?,
-    };
-    (part.own < part.nodes.len()).then_some(part)
+        incarnation: timestamp("incarnation"),
+    })
+}
+
+impl Place {
+    pub(super) fn parse(json: &Value) -> Option<Place> {
+        let nodes: Option<Vec<String>> =
+            json["nodes"].as_array()?.iter().map(|node| node.as_str().map(str::to_owned)).collect();
+        let place = Place { nodes: nodes?, own: usize::try_from(json["own"].as_u64()?).ok()? };
+        (place.own < place.nodes.len()).then_some(place)
+    }
 }

@@ -3,13 +3,15 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use ladoga_backup::{Backup, LogPosition, Repository, Taken, Writing};
+use ladoga_backup::{Backup, Error, LogPosition, NodeBackup, Repository, Taken, Writing};
 use ladoga_env::Env;
 
 use super::super::{Failure, complain, node_url, repository};
 use super::Shown;
+use super::checkpoint::Checkpoint;
 use super::cut::Cut;
-use super::log::{NodeLog, tell_gaps};
+use super::logs::tell_gaps;
+use super::node_log::NodeLog;
 use super::paced::{Pace, Paced};
 use crate::backup_arguments::{BackupRate, CreateBackupArguments};
 use crate::client::{KeptConnection, Url};
@@ -47,38 +49,79 @@ fn fetch(
         let listing = checkpoint.listing()?;
         let of = (name.as_str(), checkpoint.taken_ms);
         let pace = Pace::new(&*env.clock, rate);
-        let log = checkpoint.log.filter(|_| cluster.is_empty());
-        let fetch_log = || position(repository, writing, log, (name.as_str(), NodeLog::new(&url, pace)));
-        // The files may take longer than the node keeps its log.
-        let early = fetch_log()?;
+        let end = LogEnd::of(&name, &url, &checkpoint);
+        // The files may take longer than the node keeps its log. How far that is is noted once all of them are there.
+        let early = position(repository, writing, end.as_ref(), (0, pace))?;
         let mut shown = Shown::new("fetched");
         let mut source = Paced::new(&mut checkpoint, pace);
         let (mut node, cost) =
             repository.take(writing, of, &listing, &mut source, &mut |progress| shown.show(progress))?;
         drop(shown);
-        node.log = fetch_log()?.or(early);
-        nodes.push(node);
+        node.log = early;
+        nodes.push((node, end));
         taken = taken.and(cost);
         drop(wished);
     }
+    let pace = Pace::new(&*env.clock, rate);
+    let reaches_ms_max = reaches_ms_max(nodes.iter().filter_map(|(_, end)| end.as_ref()), pace);
+    let with_log = |(mut node, end): (NodeBackup, Option<LogEnd>)| {
+        node.log = position(repository, writing, end.as_ref(), (reaches_ms_max, pace))?.or(node.log);
+        Ok(node)
+    };
+    let nodes = nodes.into_iter().map(with_log).collect::<Result<Vec<NodeBackup>, Failure>>()?;
     let ended_ms = env.clock.wall_ms();
     let backup = Backup { id, begun_ms, ended_ms, cluster, ack: ack as u32, missing, nodes };
     repository.publish(writing, &backup)?;
     Ok((backup, taken))
 }
 
-/// Fetches the log that a node keeps. Answers where in it a checkpoint ends: which store's, and the first group behind it.
+/// Where a checkpoint ends in the log that its node keeps.
+struct LogEnd {
+    name: String,
+    url: Url,
+    store: u128,
+    /// The first group that may not be in it.
+    sequence: u64,
+    /// Which directory of its node it is of, in a cluster.
+    incarnation: Option<u64>,
+}
+
+impl LogEnd {
+    fn of(name: &str, url: &Url, checkpoint: &Checkpoint) -> Option<LogEnd> {
+        let (store, sequence) = checkpoint.log?;
+        let incarnation = checkpoint.part.as_ref().and_then(|part| part.incarnation);
+        Some(LogEnd { name: name.to_owned(), url: url.clone(), store, sequence, incarnation })
+    }
+}
+
+/// Up to when all of these nodes have everything in their logs; as in `Logs::find`.
+fn reaches_ms_max<'l>(ends: impl Iterator<Item = &'l LogEnd>, pace: Pace<'_>) -> u64 {
+    // One that does not answer now does not when it is asked for its log, either.
+    let reaches_ms = |end: &LogEnd| Some(NodeLog::new(&end.url, pace).begin().ok()?.listing.reaches_ms);
+    ends.filter_map(reaches_ms).min().unwrap_or(0)
+}
+
+/// Fetches the log that a node keeps. Answers where in it a checkpoint ends.
 fn position(
     repository: &Repository,
     writing: &Writing,
-    log: Option<(u128, u64)>,
-    (name, mut source): (&str, NodeLog<'_>),
+    end: Option<&LogEnd>,
+    (reaches_ms_max, pace): (u64, Pace<'_>),
 ) -> Result<Option<LogPosition>, Failure> {
-    let Some((store, sequence)) = log else { return Ok(None) };
-    let shipped = repository.ship(writing, name, &mut source)?;
+    let Some(LogEnd { name, url, store, sequence, incarnation }) = end else { return Ok(None) };
+    let shipped = match repository.ship(writing, (name, reaches_ms_max), &mut NodeLog::new(url, pace)) {
+        Err(Error::Source(why)) => {
+            complain(format_args!("the log behind the backup was not fetched: {why}"));
+            return Ok(None);
+        }
+        shipped => shipped?,
+    };
     tell_gaps(&shipped);
-    let chain = shipped.chain.filter(|chain| chain.name.store == store && chain.has_all_from(sequence));
-    Ok(chain.map(|chain| LogPosition { chain: chain.name, sequence }))
+    let is_behind = |chain: &ladoga_backup::Chain| {
+        (chain.name.store, chain.incarnation) == (*store, *incarnation) && chain.has_all_from(*sequence)
+    };
+    let chain = shipped.chain.filter(is_behind);
+    Ok(chain.map(|chain| LogPosition { chain: chain.name, sequence: *sequence }))
 }
 
 /// Has this process do nothing as long as another one on its machine, such as a node, wants to do something.

@@ -4,7 +4,7 @@ use std::time::Duration;
 use ladoga_backup::Missing;
 
 use super::super::Failure;
-use super::checkpoint::{Checkpoint, ClusterPart};
+use super::checkpoint::{Checkpoint, ClusterPart, Place};
 use crate::client::Url;
 
 /// How often checkpoints of a cluster are made anew if they do not fit together.
@@ -45,41 +45,18 @@ impl Cut {
     fn take_once(url: &Url, ack: Option<usize>) -> Result<Cut, Failure> {
         let first = Checkpoint::begin(url)?;
         let Some(part) = first.part.clone() else {
-            if ack.is_some_and(|ack| ack > 1) {
-                return Err(Failure::Usage(format!(
-                    "--ack is {}, expected 1: {url} is a node on its own",
-                    ack.unwrap_or(1)
-                )));
-            }
-            let nodes = vec![(url.to_string(), url.clone(), first)];
-            return Ok(Cut { cluster: Vec::new(), ack: 1, nodes, missing: Vec::new() });
+            let (ack, nodes) = (ack_of(url, ack, 0)?, vec![(url.to_string(), url.clone(), first)]);
+            return Ok(Cut { cluster: Vec::new(), ack, nodes, missing: Vec::new() });
         };
-        let ack_max = part.nodes.len();
-        let ack = ack.unwrap_or(ack_max / 2 + 1);
-        if ack > ack_max {
-            return Err(Failure::Usage(format!(
-                "--ack is {ack}, expected 1 to {ack_max}, the nodes of the cluster"
-            )));
-        }
-        let mut cut = Cut { cluster: part.nodes.clone(), ack, nodes: Vec::new(), missing: Vec::new() };
-        let mut first = Some(first);
-        let begun: Vec<Result<Checkpoint, Failure>> = thread::scope(|scope| {
-            let asked: Vec<_> = part
-                .nodes
-                .iter()
-                .enumerate()
-                .map(|(place, name)| {
-                    let begun = if place == part.own { first.take() } else { None };
-                    scope.spawn(move || begun.map_or_else(|| begin_other(url, name), Ok))
-                })
-                .collect();
-            let panicked = || Failure::Failed("asking it panicked".to_owned());
-            asked.into_iter().map(|asked| asked.join().unwrap_or_else(|_| Err(panicked()))).collect()
-        });
-        for (place, (name, begun)) in part.nodes.iter().zip(begun).enumerate() {
-            match begun.map_err(why).and_then(|begun| counted(begun, &part.nodes, place)) {
+        let Place { nodes, own } = part.place;
+        let ack_max = nodes.len();
+        let ack = ack_of(url, ack, ack_max)?;
+        let mut cut = Cut { cluster: nodes.clone(), ack, nodes: Vec::new(), missing: Vec::new() };
+        let begun = of_all(&nodes, (own, first), |name| begin_other(url, name));
+        for (place, (name, begun)) in nodes.iter().zip(begun).enumerate() {
+            match begun.map_err(why).and_then(|begun| counted(begun, &nodes, place)) {
                 Ok(begun) => {
-                    let reached = if place == part.own { Some(url.clone()) } else { url.of_sibling(name) };
+                    let reached = if place == own { Some(url.clone()) } else { url.of_sibling(name) };
                     cut.nodes.push((name.clone(), reached.unwrap_or_else(|| url.clone()), begun));
                 }
                 Err(why) => cut.missing.push(Missing { url: name.clone(), why }),
@@ -103,6 +80,40 @@ impl Cut {
     }
 }
 
+/// How many nodes acknowledge a write: by default, most of so many. There are none of a node on its own.
+pub(super) fn ack_of(url: &Url, ack: Option<usize>, nodes: usize) -> Result<usize, Failure> {
+    let found = ack.unwrap_or(nodes / 2 + 1);
+    if found <= nodes.max(1) {
+        return Ok(found);
+    }
+    let expected = match nodes {
+        0 => format!("1: {url} is a node on its own"),
+        nodes => format!("1 to {nodes}, the nodes of the cluster"),
+    };
+    Err(Failure::Usage(format!("--ack is {found}, expected {expected}")))
+}
+
+/// Asks all of these nodes at the same time, but one, which has answered already.
+pub(super) fn of_all<T: Send>(
+    names: &[String],
+    (own, first): (usize, T),
+    ask: impl Fn(&str) -> Result<T, Failure> + Sync,
+) -> Vec<Result<T, Failure>> {
+    let (mut first, ask) = (Some(first), &ask);
+    thread::scope(|scope| {
+        let asked: Vec<_> = names
+            .iter()
+            .enumerate()
+            .map(|(place, name)| {
+                let answered = if place == own { first.take() } else { None };
+                scope.spawn(move || answered.map_or_else(|| ask(name), Ok))
+            })
+            .collect();
+        let panicked = || Failure::Failed("asking it panicked".to_owned());
+        asked.into_iter().map(|asked| asked.join().unwrap_or_else(|_| Err(panicked()))).collect()
+    })
+}
+
 /// Whether one of the nodes may have dropped a deletion that another one, in its checkpoint, has not heard of: then the value would
 /// come back.
 fn gap<'c>(parts: impl Iterator<Item = (&'c str, &'c ClusterPart)> + Clone) -> Option<String> {
@@ -115,7 +126,7 @@ fn gap<'c>(parts: impl Iterator<Item = (&'c str, &'c ClusterPart)> + Clone) -> O
 /// A checkpoint counts if it is of this node, and has all that the node acknowledged.
 fn counted(begun: Checkpoint, nodes: &[String], place: usize) -> Result<Checkpoint, String> {
     match &begun.part {
-        Some(part) if part.nodes != nodes || part.own != place => {
+        Some(part) if part.place.nodes != nodes || part.place.own != place => {
             Err("it is of another cluster, or knows other nodes".to_owned())
         }
         None => Err("it is a node on its own".to_owned()),
@@ -131,7 +142,7 @@ fn begin_other(url: &Url, name: &str) -> Result<Checkpoint, Failure> {
     Checkpoint::begin(&url.of_sibling(name).ok_or_else(wrong)?)
 }
 
-fn why(failure: Failure) -> String {
+pub(super) fn why(failure: Failure) -> String {
     match failure {
         Failure::Usage(why) | Failure::Failed(why) => why,
         Failure::NobodyListens => "the connection broke".to_owned(),
@@ -146,11 +157,11 @@ mod tests {
     fn gap_of(said: &[(u64, u64)]) -> Option<String> {
         let names: Vec<String> = (0..said.len()).map(|own| format!("http://n{own}")).collect();
         let part = |(own, &(synced_before, dropped_before)): (usize, &(u64, u64))| ClusterPart {
-            nodes: names.clone(),
-            own,
+            place: Place { nodes: names.clone(), own },
             is_whole: true,
             synced_before,
             dropped_before,
+            incarnation: None,
         };
         let parts: Vec<ClusterPart> = said.iter().enumerate().map(part).collect();
         gap(names.iter().map(String::as_str).zip(&parts))

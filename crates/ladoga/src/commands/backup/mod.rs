@@ -2,11 +2,14 @@
 //!
 //! - `create`: takes one; `paced`: no faster than it may; `log`: what was written since
 //! - `checkpoint`: the copy that a node keeps while it is fetched; `cut`: those of the nodes of a cluster, which fit together
+//! - `node_log`: the log that a node keeps; `logs`: those of the nodes of a cluster
 
 mod checkpoint;
 mod create;
 mod cut;
 mod log;
+mod logs;
+mod node_log;
 mod paced;
 
 use std::io::{IsTerminal, Write, stderr, stdout};

@@ -1,0 +1,103 @@
+use ladoga_backup::{Chain, Error, Missing, Repository, Shipped, Writing};
+
+use super::super::{Failure, complain};
+use super::cut::{ack_of, of_all, why};
+use super::node_log::{NodeLog, Told};
+use super::paced::Pace;
+use crate::client::Url;
+
+/// The logs of the nodes of a cluster, or that of a node on its own.
+pub(super) struct Logs<'c> {
+    all: usize,
+    ack: usize,
+    nodes: Vec<(String, NodeLog<'c>)>,
+    missing: Vec<Missing>,
+    reaches_ms_max: u64,
+}
+
+/// What came of fetching them.
+pub(super) struct Fetched {
+    pub(super) all: usize,
+    pub(super) ack: usize,
+    pub(super) chains: Vec<Chain>,
+    /// Nodes whose log does not go as far.
+    pub(super) missing: Vec<Missing>,
+    pub(super) segments: u64,
+    pub(super) bytes: u64,
+    /// Up to when everything is there.
+    pub(super) reaches_ms: u64,
+}
+
+impl<'c> Logs<'c> {
+    /// Asks this node, and by what it says all others of its cluster at the same time.
+    pub(super) fn find(url: &Url, ack: Option<usize>, pace: Pace<'c>) -> Result<Logs<'c>, Failure> {
+        let mut own = NodeLog::new(url, pace);
+        let told = own.begin()?;
+        let Some(place) = told.place.clone() else {
+            let (ack, nodes) = (ack_of(url, ack, 0)?, vec![(url.to_string(), own)]);
+            return Ok(Logs { all: 1, ack, nodes, missing: Vec::new(), reaches_ms_max: u64::MAX });
+        };
+        let all = place.nodes.len();
+        let ack = ack_of(url, ack, all)?;
+        let begun = of_all(&place.nodes, (place.own, (own, told)), |name| {
+            let other = || Failure::Failed(format!("'{name}' is no URL of a node"));
+            let mut log = NodeLog::new(&url.of_sibling(name).ok_or_else(other)?, pace);
+            let told = log.begin()?;
+            Ok((log, told))
+        });
+        let mut logs = Logs { all, ack, nodes: Vec::new(), missing: Vec::new(), reaches_ms_max: u64::MAX };
+        for (node, (name, begun)) in place.nodes.iter().zip(begun).enumerate() {
+            let expected = super::checkpoint::Place { nodes: place.nodes.clone(), own: node };
+            match begun {
+                Ok((log, Told { listing, place })) if place.as_ref() == Some(&expected) => {
+                    // Noted before the first of them is asked for what it has: whatever was acknowledged by then, by the clock of the node
+                    // that was asked for it, is in the logs that come after this.
+                    logs.reaches_ms_max = logs.reaches_ms_max.min(listing.reaches_ms);
+                    logs.nodes.push((name.clone(), log));
+                }
+                Ok(_) => logs.miss(name, "it is of another cluster, or knows other nodes".to_owned()),
+                Err(failure) => logs.miss(name, why(failure)),
+            }
+        }
+        Ok(logs)
+    }
+
+    fn miss(&mut self, url: &str, why: String) {
+        self.missing.push(Missing { url: url.to_owned(), why });
+    }
+
+    /// Fetches them, one after the other.
+    pub(super) fn fetch(mut self, repository: &Repository, writing: &Writing) -> Result<Fetched, Failure> {
+        let (mut chains, mut segments, mut bytes) = (Vec::new(), 0, 0);
+        for (name, mut log) in std::mem::take(&mut self.nodes) {
+            match repository.ship(writing, (&name, self.reaches_ms_max), &mut log) {
+                Ok(shipped) => {
+                    tell_gaps(&shipped);
+                    (segments, bytes) = (segments + shipped.segments, bytes + shipped.bytes);
+                    if !shipped.is_whole {
+                        self.miss(
+                            &name,
+                            "it lacks some of what it acknowledged, and is being rebuilt".to_owned(),
+                        );
+                    }
+                    chains.extend(shipped.chain);
+                }
+                // It was there a moment ago.
+                Err(Error::Source(why)) if self.all > 1 => self.miss(&name, why),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let Logs { all, ack, missing, .. } = self;
+        // A node on its own says it itself.
+        let reaches_ms = chains.iter().map(|chain: &Chain| chain.reaches_ms).max().unwrap_or(0);
+        let reaches_ms = self.reaches_ms_max.min(reaches_ms);
+        Ok(Fetched { all, ack, chains, missing, segments, bytes, reaches_ms })
+    }
+}
+
+/// Says which times cannot be restored.
+pub(super) fn tell_gaps(shipped: &Shipped) {
+    for gap in &shipped.gaps {
+        complain(format_args!("{gap}; times from there to the next backup cannot be restored"));
+    }
+}

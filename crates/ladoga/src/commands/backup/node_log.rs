@@ -1,0 +1,132 @@
+use ladoga_backup::{Error, LogListing, LogSource, Member, PIECE_BYTES_MAX};
+use ladoga_storage::{KeptSegment, LogFile};
+use serde_json::Value;
+
+use super::checkpoint::{Place, refusal};
+use super::paced::Pace;
+use crate::client::{KeptConnection, Url};
+
+/// What a node says of the log that it keeps.
+pub(super) struct Told {
+    pub(super) listing: LogListing,
+    /// Which node of which cluster it is, if it is of one.
+    pub(super) place: Option<Place>,
+}
+
+/// The log that a node keeps.
+pub(super) struct NodeLog<'c> {
+    url: Url,
+    connection: KeptConnection,
+    pace: Pace<'c>,
+}
+
+impl<'c> NodeLog<'c> {
+    pub(super) fn new(url: &Url, pace: Pace<'c>) -> NodeLog<'c> {
+        NodeLog { url: url.clone(), connection: KeptConnection::new(url.clone()), pace }
+    }
+
+    /// Up to when the node has everything in its log now, and what it is in its cluster, if it is of one.
+    pub(super) fn begin(&mut self) -> Result<Told, Error> {
+        self.told(u64::MAX)
+    }
+
+    fn told(&mut self, after: u64) -> Result<Told, Error> {
+        let body = self.ask("POST", &format!("/v0/backup?log_after={after}"))?;
+        let wrong =
+            || Error::Source(format!("{} answered the request for its log with something else", self.url));
+        parse(&body).ok_or_else(wrong)
+    }
+
+    fn ask(&mut self, method: &str, target: &str) -> Result<Vec<u8>, Error> {
+        let asked = self.connection.ask(method, target);
+        let (status, body) = asked.map_err(|error| Error::Source(error.to_string()))?;
+        match status {
+            200 => Ok(body),
+            // One of an earlier release makes a checkpoint, whatever else it is asked for. It is released when nobody reads it.
+            201 => Err(Error::Source(format!("{} is of a release that keeps no log", self.url))),
+            _ => Err(Error::Source(refusal(&self.url, status, &body))),
+        }
+    }
+}
+
+impl LogSource for NodeLog<'_> {
+    fn list(&mut self, after: u64) -> Result<LogListing, Error> {
+        self.told(after).map(|told| told.listing)
+    }
+
+    fn read(&mut self, file: LogFile, offset: u64, bytes_max: usize) -> Result<Vec<u8>, Error> {
+        let (file, bytes) = (file.name(), bytes_max.min(PIECE_BYTES_MAX));
+        let mut pace = self.pace;
+        let target = format!("/v0/backup?file={file}&offset={offset}&bytes={bytes}");
+        let piece = pace.read(|| self.ask("GET", &target));
+        self.pace = pace;
+        piece
+    }
+}
+
+fn parse(body: &[u8]) -> Option<Told> {
+    let json: Value = serde_json::from_slice(body).ok()?;
+    let number = |json: &Value, name: &str| json[name].as_str()?.parse::<u64>().ok();
+    let segment = |json: &Value| {
+        let (first_sequence, end_sequence) = (number(json, "first_sequence")?, number(json, "end_sequence")?);
+        let segment =
+            KeptSegment { number: json["number"].as_u64()?, first_sequence, end_sequence, kept_ms: 0 };
+        (first_sequence < end_sequence).then_some(segment)
+    };
+    let store = json["store"].as_str().filter(|text| text.len() == 32)?;
+    let place = match &json["cluster"] {
+        Value::Null => None,
+        cluster => Some((Place::parse(cluster)?, member(cluster)?)),
+    };
+    let listing = LogListing {
+        store: u128::from_str_radix(store, 16).ok()?,
+        reaches_ms: json["reaches_ms"].as_u64()?,
+        end_sequence: number(&json, "end_sequence")?,
+        segments: json["segments"].as_array()?.iter().map(segment).collect::<Option<_>>()?,
+        member: place.as_ref().map(|(_, member)| *member),
+    };
+    Some(Told { listing, place: place.map(|(place, _)| place) })
+}
+
+fn member(json: &Value) -> Option<Member> {
+    let incarnation = json["incarnation"].as_str()?.parse().ok()?;
+    Some(Member { incarnation, is_whole: json["complete"].as_bool()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_node_says_of_its_log_is_read_or_refused() {
+        let listed = |segments: &str| {
+            let store = "0".repeat(31) + "7";
+            let head = format!("{{\"store\":\"{store}\",\"reaches_ms\":5,\"end_sequence\":\"9\"");
+            parse(format!("{head},\"segments\":[{segments}]}}").as_bytes())
+        };
+        let segment = "{\"number\":3,\"first_sequence\":\"1\",\"end_sequence\":\"9\"}";
+        let expected = KeptSegment { number: 3, first_sequence: 1, end_sequence: 9, kept_ms: 0 };
+        let Told { listing, place } = listed(segment).expect("a listing");
+        assert_eq!((listing.member, place), (None, None));
+        assert_eq!((listing.store, listing.reaches_ms, listing.end_sequence), (7, 5, 9));
+        assert_eq!(listing.segments, [expected]);
+        assert_eq!(listed("").expect("a listing").listing.segments, []);
+        for wrong in ["{}", &segment.replace("\"9\"", "\"1\""), &segment.replace("\"9\"", "9"), "7"] {
+            assert!(listed(wrong).is_none(), "{wrong}");
+        }
+        assert!(parse(b"").is_none());
+        let of_cluster = |cluster: &str| {
+            let head =
+                "{\"store\":\"00000000000000000000000000000007\",\"reaches_ms\":5,\"end_sequence\":\"9\"";
+            parse(format!("{head},\"segments\":[],\"cluster\":{cluster}}}").as_bytes())
+        };
+        let part = "{\"nodes\":[\"http://a\",\"http://b\"],\"own\":1,\"complete\":true,\"incarnation\":\"18446744073709551615\"}";
+        let told = of_cluster(part).expect("a listing");
+        assert_eq!(told.listing.member, Some(Member { incarnation: u64::MAX, is_whole: true }));
+        let nodes = vec!["http://a".to_owned(), "http://b".to_owned()];
+        assert_eq!(told.place, Some(Place { nodes, own: 1 }));
+        for (right, wrong) in [("\"own\":1", "\"own\":2"), ("true", "1"), ("\"incarnation\"", "\"other\"")] {
+            assert!(of_cluster(&part.replace(right, wrong)).is_none(), "{wrong}");
+        }
+    }
+}

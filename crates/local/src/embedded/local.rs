@@ -192,6 +192,7 @@ impl LocalStore for Local {
     }
 
     fn get_cell(&self, key: &[u8]) -> Lookup {
+        self.queued.commit_trigger.note_read();
         match self.engine.get_cell_cached(key, self.tier()) {
             Ok(Cached::Found(cell)) => {
                 Lookup::Now(Ok(Some(cell.map_large(|blob| large_value(blob, &self.disk)))))
@@ -364,6 +365,7 @@ impl LocalStore for Local {
         now_ms: u64,
         format: Box<dyn RecordFormat>,
     ) -> Box<dyn Pieces> {
+        self.queued.commit_trigger.note_read();
         let reader = RecordReader::new(format, side(&span), limit);
         Box::new(RangePieces::new(reader, &self.engine, span, now_ms, &self.disk))
     }

@@ -141,8 +141,9 @@ impl Engine {
         self.inner.write_group(batches, durability)
     }
 
-    /// As [`Engine::write_group`], but only if that takes no waiting for a sync, a flush, another writer or the background.
-    /// Otherwise it does nothing and answers false: then a thread that may wait has to write the group.
+    /// As [`Engine::write_group`], but only if that takes no waiting for a flush, another writer or the background: the sync of a
+    /// group that is to be synced is all that it waits for. Otherwise it does nothing and answers false: then a thread that may wait
+    /// has to write the group.
     pub fn try_write_group(&self, batches: &[WriteBatch]) -> Result<bool, Error> {
         self.try_write_group_as(batches, self.durability())
     }

@@ -7,7 +7,7 @@ use crate::error::Error;
 
 impl Inner {
     /// Makes the group durable that was appended last, and all before it, while its writer is held: no reader has seen it yet.
-    pub(super) fn sync_group(&self, writer: &Writer, sequence: u64) -> Result<(), Error> {
+    pub(super) fn sync_group(&self, writer: &mut Writer, sequence: u64) -> Result<(), Error> {
         let _syncing = self.writes.syncing.lock();
         // After a failed sync it is unknown what was written, and the kernel may report success to the next one.
         self.check_writable()?;
@@ -16,6 +16,7 @@ impl Inner {
             let earlier = std::mem::take(&mut *self.writes.unsynced.lock());
             earlier.values().try_for_each(|segment| self.sync_segment(segment))?;
         }
+        writer.wal.write_ahead();
         self.sync_timed(|| writer.wal.sync())?;
         self.writes.durable.fetch_max(sequence, Ordering::AcqRel);
         Ok(())

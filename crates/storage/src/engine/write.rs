@@ -94,7 +94,8 @@ impl Inner {
         })
     }
 
-    /// As [`Inner::write_group`], if that takes no waiting. Otherwise it does nothing and answers false.
+    /// As [`Inner::write_group`], if that takes no waiting but for the sync of a group that is to be synced. Otherwise it does nothing
+    /// and answers false.
     pub(super) fn try_write_group(
         &self,
         batches: &[WriteBatch],
@@ -103,7 +104,7 @@ impl Inner {
         let records = batches.iter().map(WriteBatch::len).sum();
         let bytes = batches.iter().map(WriteBatch::encoded_bytes).sum();
         if records == 0 {
-            return Ok(true);
+            return Ok(durability != Durability::Always);
         }
         Ok(self.try_write_made((records, bytes), durability, || batches)?.is_some())
     }
@@ -115,9 +116,6 @@ impl Inner {
         durability: Durability,
         make: impl FnOnce() -> B,
     ) -> Result<Option<B>, Error> {
-        if durability == Durability::Always {
-            return Ok(None);
-        }
         let Some(mut writer) = self.writes.writer.try_lock() else { return Ok(None) };
         let owed = writer.owed + self.delay(bytes_max);
         if owed >= PAUSE_MIN {

@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use ladoga_env::Disk;
+use ladoga_env::sim::Operation;
 use ladoga_model::{Stamp, Version};
 
 use super::WalWriter;
@@ -83,5 +84,32 @@ fn a_page_that_a_write_begins_in_a_segment_used_again_is_written_whole() {
         assert!(written == CAPACITY as usize || written.is_multiple_of(4096), "{written}");
     }
     assert!(end > CAPACITY - 2_000, "{end}");
+    assert_eq!(wal.file().len().expect("a sound disk"), CAPACITY);
+}
+
+/// Each sync of a small group went through the file system's journal, until segments were used again.
+#[test]
+fn groups_that_are_synced_find_space_that_was_written_to() {
+    const CAPACITY: u64 = 200_000;
+    let (_, disk, _) = ladoga_env::sim::env(1);
+    let dir = Path::new("/data");
+    disk.create_dir_all(&paths::wal_dir(dir)).expect("an empty disk");
+    let mut wal = WalWriter::create(&disk, dir, 1, CAPACITY).expect("an empty disk");
+    wal.begin(1, Some(7)).expect("room");
+    let (writes, mut groups) = (|| disk.operations_of(Operation::Write), 0);
+    let writes_before = writes();
+    for sequence in 1.. {
+        let mut batch = WriteBatch::new();
+        batch.put(b"key", Stamp::new(Version { timestamp: sequence, node: 1 }), &[0x55; 100]);
+        if !wal.has_room(batch.encoded_bytes()) {
+            break;
+        }
+        wal.append(sequence, sequence - 1, &[batch]).expect("room");
+        wal.write_ahead();
+        wal.sync().expect("a sound disk");
+        groups += 1;
+    }
+    let ahead = writes() - writes_before - groups;
+    assert!(groups > 1_000 && (3..=5).contains(&ahead), "{groups} groups, {ahead} writes ahead of them");
     assert_eq!(wal.file().len().expect("a sound disk"), CAPACITY);
 }

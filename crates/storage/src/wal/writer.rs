@@ -11,6 +11,10 @@ use crate::paths;
 /// What file systems write at a time.
 const PAGE_BYTES: u64 = 4096;
 
+/// How much of a new segment is written ahead of its groups at a time, and how little of that may be left.
+const AHEAD_BYTES: usize = 64 << 10;
+const AHEAD_BYTES_MIN: u64 = 16 << 10;
+
 /// One segment of the log.
 ///
 /// If a write ends on a page that it begins, it writes zeros to the end of the page. Otherwise the kernel would have to read
@@ -24,6 +28,8 @@ pub(crate) struct WalWriter {
     offset: u64,
     capacity: u64,
     first_sequence: u64,
+    /// Up to where the segment's space was written to before, by this segment or the one that it was.
+    written_bytes: u64,
     frame: Vec<u8>,
 }
 
@@ -56,6 +62,7 @@ impl WalWriter {
             offset: 0,
             capacity,
             first_sequence: 0,
+            written_bytes: 0,
             frame: Vec::new(),
         })
     }
@@ -82,8 +89,16 @@ impl WalWriter {
             _ = disk.remove(&path);
             return Err(Error::io("sync directory", wal_dir)(error));
         }
-        let log = LogId { number, secret: None };
-        Ok(Some(WalWriter { file, path, log, offset: 0, capacity, first_sequence: 0, frame: Vec::new() }))
+        Ok(Some(WalWriter {
+            file,
+            path,
+            log: LogId { number, secret: None },
+            offset: 0,
+            capacity,
+            first_sequence: 0,
+            written_bytes: capacity,
+            frame: Vec::new(),
+        }))
     }
 
     /// Says which group comes first, and of whose log. Without a secret it is one of format 1.
@@ -162,8 +177,24 @@ impl WalWriter {
         }
         let written = self.file.write_all_at(&self.frame, self.offset);
         written.map_err(Error::io_at("write", &self.path, self.offset))?;
+        self.written_bytes = self.written_bytes.max(self.offset + self.frame.len() as u64);
         self.offset = end;
         Ok(bytes as u64)
+    }
+
+    /// Has the next groups find space that was written to before. For a log that is synced group by group: the first write to
+    /// allocated space has to go through the file system's journal as well, and so one sync pays for many.
+    pub(crate) fn write_ahead(&mut self) {
+        static ZEROS: [u8; AHEAD_BYTES] = [0; AHEAD_BYTES];
+        let left = self.capacity - self.written_bytes;
+        if left == 0 || self.written_bytes - self.offset >= AHEAD_BYTES_MIN {
+            return;
+        }
+        let ahead = &ZEROS[..left.min(AHEAD_BYTES as u64) as usize];
+        // Groups do not depend on it. If something is wrong with the disk, the sync says so.
+        if self.file.write_all_at(ahead, self.written_bytes).is_ok() {
+            self.written_bytes += ahead.len() as u64;
+        }
     }
 
     pub(crate) fn sync(&self) -> Result<(), Error> {

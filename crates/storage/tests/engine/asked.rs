@@ -30,7 +30,6 @@ fn write_as_a_node(engine: &Engine, writes: &[Write], durability: Durability) ->
             engine.write_group(&[batch])?;
             engine.sync()?;
         }
-        Durability::Always => engine.write_group_as(&[batch], durability)?,
         _ if is_even && engine.try_write_group_as(std::slice::from_ref(&batch), durability)? => {}
         _ => engine.write_group_as(&[batch], durability)?,
     }

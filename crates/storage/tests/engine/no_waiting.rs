@@ -12,11 +12,21 @@ fn tried(engine: &Engine, writes: &[Write]) -> bool {
 }
 
 #[test]
-fn nothing_is_written_where_each_group_is_synced() {
-    let engine = Machine::new(1, tiny_options(Durability::Always)).open().unwrap();
+fn what_is_to_be_synced_is_on_disk_when_it_was_written() {
+    let machine = Machine::new(1, tiny_options(Durability::Always));
+    let (engine, mut model) = (machine.open().unwrap(), Model::default());
     assert_eq!(engine.durability(), Durability::Always);
-    assert!(!tried(&engine, &[Write::put("a", 1, 10)]));
-    Model::default().assert_held_by(&engine, 0, "nothing");
+    for n in 1..20_u64 {
+        let writes = [Write::put(format!("key-{n}"), n, 10)];
+        assert!(tried(&engine, &writes), "it waits for its sync");
+        assert_eq!(engine.statistics().syncs.count(), n);
+        model.apply(&writes);
+    }
+    assert!(!engine.try_write_group(&[]).unwrap(), "a sync of what others wrote is left to who may wait");
+    drop(engine);
+    machine.disk.power_cut(PowerCut::LoseAll);
+    machine.disk.power_on();
+    model.assert_held_by(&machine.open().unwrap(), 0, "after the power was cut");
 }
 
 #[test]

@@ -28,6 +28,9 @@ const INLINE_PAUSE_NS_MAX: u64 = 1_600_000_000;
 
 /// Commits what a few turns of an event loop brought, on the loop itself, if the engine can do that without waiting: no sync
 /// comes before the answer, and neither a flush nor another writer is in the way. Otherwise the committer thread commits.
+///
+/// A sync is waited for on the loop if it would keep nobody waiting but the one who asked for it: handing the write to the
+/// committer and its outcome back takes two threads to be woken, which is as long as a fast disk takes.
 pub(in super::super) struct InlineCommitter {
     clock: Arc<dyn Clock>,
     queue: Arc<CommitShared>,
@@ -36,6 +39,14 @@ pub(in super::super) struct InlineCommitter {
     /// The system may block a write that the engine would not, for example if too many pages are dirty. Then the loop leaves
     /// commits to the committer for a while.
     paused: Cell<Pause>,
+}
+
+/// A commit on the loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Begun {
+    now_ns: u64,
+    /// Whether nobody else is there whom a sync would keep waiting.
+    may_sync: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,29 +78,32 @@ impl InlineCommitter {
 
     /// Commits what each turn of the event loop brings, for as long as it runs.
     pub(in super::super) async fn run(self, trigger: Rc<CommitTrigger>) {
-        trigger.run(|| self.begin(), |begun| self.commit(begun)).await;
+        let begin_trigger = Rc::clone(&trigger);
+        trigger.run(|| self.begin(&begin_trigger), |begun| self.commit(begun)).await;
     }
 
-    /// What the time is, unless the committer is to do it.
-    fn begin(&self) -> Option<u64> {
-        if self.queue.syncs_each_group()
+    /// When it began, unless the committer is to do it.
+    fn begin(&self, trigger: &CommitTrigger) -> Option<Begun> {
+        // Other nodes are served by the same loop, and measure how long it takes to answer.
+        let may_sync = trigger.is_alone() && !self.queue.writer().is_observed();
+        if !may_sync
+            && self.queue.syncs_each_group()
             && self.write_queue.durabilities().all(|durability| self.queue.syncs_group(durability))
         {
             return None;
         }
         let now_ns = self.clock.monotonic_ns();
-        (now_ns >= self.paused.get().until_ns).then_some(now_ns)
+        (now_ns >= self.paused.get().until_ns).then_some(Begun { now_ns, may_sync })
     }
 
     /// Commits what the write queue has, or has the committer do it. On the event loop.
-    fn commit(&self, begun_ns: Option<u64>) {
-        let Some(started_ns) = begun_ns.filter(|_| self.write_queue.queued().bytes <= INLINE_BYTES_MAX)
-        else {
-            return self.queue.pushed();
-        };
+    fn commit(&self, begun: Option<Begun>) {
+        let begun = begun.filter(|_| self.write_queue.queued().bytes <= INLINE_BYTES_MAX);
+        let Some(Begun { now_ns: started_ns, may_sync }) = begun else { return self.queue.pushed() };
         let mut is_done = true;
         for durability in self.write_queue.durabilities() {
-            is_done &= !self.queue.syncs_group(durability) && self.commit_all_of(durability);
+            let may_commit = may_sync || !self.queue.syncs_group(durability);
+            is_done &= may_commit && self.commit_all_of(durability);
         }
         if !is_done {
             self.queue.pushed();
@@ -178,6 +192,8 @@ impl InlineCommitter {
 
 /// Notifications after which it commits although more are coming.
 const NOTIFICATIONS_MAX: u32 = 64;
+/// So many commits of one write each, one after the other with nothing read in between, are those of somebody who is alone.
+const LONE_COMMITS_MIN: u32 = 4;
 
 /// Starts one commit for all that an event loop does while it is busy.
 ///
@@ -188,6 +204,8 @@ const NOTIFICATIONS_MAX: u32 = 64;
 pub(in super::super) struct CommitTrigger {
     notifications: Cell<u32>,
     task: RefCell<Option<Waker>>,
+    /// Commits of one write each since anything else was asked for.
+    lone_commits: Cell<u32>,
 }
 
 impl CommitTrigger {
@@ -200,6 +218,16 @@ impl CommitTrigger {
         {
             task.wake_by_ref();
         }
+    }
+
+    /// Something is read on the loop.
+    pub(in super::super) fn note_read(&self) {
+        self.lone_commits.set(0);
+    }
+
+    /// Whether all that has been asked of the loop for a while is one write after the other.
+    fn is_alone(&self) -> bool {
+        self.notifications.get() == 1 && self.lone_commits.get() >= LONE_COMMITS_MIN
     }
 
     /// Commits, for as long as the event loop runs: at once if `begin` returns something, otherwise after the first turn
@@ -216,7 +244,8 @@ impl CommitTrigger {
                 // Comes back after a look at the sockets, and after what that made ready.
                 tokio::task::yield_now().await;
             }
-            self.notifications.set(0);
+            let is_lone = self.notifications.replace(0) == 1;
+            self.lone_commits.set(if is_lone { self.lone_commits.get().saturating_add(1) } else { 0 });
             commit(begun);
         }
     }
@@ -286,5 +315,34 @@ mod tests {
         trigger.notify();
         turn();
         assert_eq!(commits.get(), 4, "what costs no wake-up does not wait either");
+    }
+
+    #[test]
+    fn who_writes_alone_is_known_after_a_few_commits() {
+        let trigger = Rc::new(CommitTrigger::default());
+        let alone = RefCell::new(Vec::new());
+        let mut running = pin!(Rc::clone(&trigger).run(
+            || {
+                alone.borrow_mut().push(trigger.is_alone());
+                Some(())
+            },
+            |_| {},
+        ));
+        let mut context = Context::from_waker(Waker::noop());
+        let mut commit = |writes: u32| {
+            (0..writes).for_each(|_| trigger.notify());
+            assert!(running.as_mut().poll(&mut context).is_pending());
+            alone.borrow_mut().pop().expect("it was asked")
+        };
+        for _ in 0..2 {
+            let found: Vec<_> = (0..LONE_COMMITS_MIN + 2).map(|_| commit(1)).collect();
+            assert_eq!(found.iter().position(|alone| *alone), Some(LONE_COMMITS_MIN as usize));
+            assert!(!commit(2), "another one is there");
+        }
+        commit(1);
+        let found: Vec<_> = (0..LONE_COMMITS_MIN).map(|_| commit(1)).collect();
+        assert_eq!(found.last(), Some(&true));
+        trigger.note_read();
+        assert!(!commit(1), "a sync would keep who reads waiting");
     }
 }

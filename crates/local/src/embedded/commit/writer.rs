@@ -79,6 +79,11 @@ impl GroupWriter {
         assert!(self.feed.set(feed).is_ok(), "there is one feed");
     }
 
+    /// Whether an observer is notified of what is written.
+    pub(super) fn is_observed(&self) -> bool {
+        self.observer.get().is_some()
+    }
+
     /// Has a feed begin, or move on. It does neither if a write panicked: nothing is written any more.
     pub(super) fn begin_to_follow(&self, feed: &Feed) {
         let begun = in_turn(&mut self.turn.lock(), || {
@@ -179,7 +184,8 @@ impl GroupWriter {
         stored.collect()
     }
 
-    /// Writes batches as one group, if that takes no waiting for the disk, for memory, or for another group. Answers the cells
+    /// Writes batches as one group, if that takes no waiting for memory, for another group, or for the disk, but for the sync of a
+    /// durability that asks for one. Answers the cells
     /// that did not pass the gate as they came; or `None`, with nothing done, if it takes waiting, or if cells do not pass that
     /// an observer is to be notified of.
     pub(super) fn try_write(

@@ -1,6 +1,5 @@
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -8,7 +7,7 @@ use ladoga_http1::StatusCode;
 use ladoga_http1::server::{BadRequest, Overdue, ReplyHead, ReplyLength, Request};
 use ladoga_runtime::Taken;
 use ladoga_server::Connection;
-use ladoga_service::KeyValue;
+use ladoga_service::{KeyValue, Later};
 use ladoga_tls::Failure;
 
 use crate::connection::{
@@ -17,7 +16,7 @@ use crate::connection::{
 };
 use crate::door::Door;
 use crate::handlers::{self, Audited, Outcome, Reply, announced_bytes, end_traced, known_bytes, tell_slow};
-use crate::http::{Answer, ETag, EVENTS, NDJSON, Refusal};
+use crate::http::{Answer, ETag, EVENTS, NDJSON, Refusal, key_to_read};
 
 /// A body up to this length is copied behind its head; a longer one is written from its own buffer.
 const COPIED_BYTES_MAX: usize = 16 << 10;
@@ -89,13 +88,26 @@ async fn converse<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>) -> CloseReas
             Ok(Upcoming::Move(departure)) => return CloseReason::Move(departure),
             Err(no_request) => return after_no_request(&no_request),
         };
-        if let Some(parting) = answer(door, link, request).await {
+        let started_ns = door.core.clock.monotonic_ns();
+        meet_others(door, link, &request).await;
+        if let Some(parting) = answer(door, link, request, started_ns).await {
             return parting;
         }
         served += 1;
         if served % TURN_REQUESTS_MAX == 0 {
             yield_once().await;
         }
+    }
+}
+
+/// Has what a read will look up be fetched together with what others will that have arrived in the same turn.
+async fn meet_others<K: KeyValue>(door: &Door<K>, link: &Link, request: &Request) {
+    // What has arrived behind it would wait, too.
+    if let Some(key) = key_to_read(request)
+        && !link.http().has_input()
+        && let Ok(service) = door.service()
+    {
+        door.core.together.meet(key, |keys| service.fetch_ahead(keys)).await;
     }
 }
 
@@ -123,10 +135,14 @@ fn after_no_request(no_request: &NoRequest) -> CloseReason {
     }
 }
 
-/// Serves a request. Answers how the connection ends, if it does.
-async fn answer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>, request: Request) -> Option<CloseReason> {
+/// Serves a request that arrived then. Answers how the connection ends, if it does.
+async fn answer<K: KeyValue>(
+    door: &Rc<Door<K>>,
+    link: &Rc<Link>,
+    request: Request,
+    started_ns: u64,
+) -> Option<CloseReason> {
     let core = &door.core;
-    let started_ns = core.clock.monotonic_ns();
     let (audited, received_bytes) = (Audited::begin(door, &request), announced_bytes(&request));
     link.asked.begin_anew();
     let (operation, reply) = handlers::handle(door, link, request, started_ns);
@@ -170,16 +186,16 @@ async fn answer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>, request: Reque
 }
 
 /// What becomes of a request. Answers to those before do not wait for it.
-async fn wait_for(link: &Link, mut later: Pin<Box<dyn Future<Output = Outcome>>>) -> Outcome {
-    poll_fn(|context| {
+async fn wait_for(link: &Link, mut later: Later<Result<Outcome, Refusal>>) -> Outcome {
+    let outcome = poll_fn(|context| {
         let outcome = later.as_mut().poll(context);
         if outcome.is_pending() {
             // What is wrong with writing shows when this one is answered.
             let _ = link.poll_flush(context);
         }
         outcome
-    })
-    .await
+    });
+    outcome.await.unwrap_or_else(Outcome::from)
 }
 
 async fn write_answer(core: &Core, link: &Link, answer: Answer) -> io::Result<()> {

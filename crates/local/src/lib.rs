@@ -2,7 +2,8 @@
 //!
 //! - `store`: the narrow interface to a store: point read, apply versioned cells, stream a range, statistics
 //! - `embedded`: the engine behind it
-//! - `one_node`: the service of a node that answers alone; the one local write; how a node admits its own writes
+//! - `one_node`: the service of a node that answers alone; the one local write; how a node admits its own writes; `one_write`: one
+//!   that is under way
 //! - `fuzzing`: what fuzzers call
 //! - `distinct_keys`: the keys of writes that happen all or none
 //! - `versions`: the hybrid clock that they get their versions from; `lone_versions`: how they and decisions inside the commit
@@ -14,6 +15,7 @@ pub mod embedded;
 pub mod fuzzing;
 mod lone_versions;
 mod one_node;
+mod one_write;
 pub mod store;
 mod versions;
 

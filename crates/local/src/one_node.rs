@@ -11,6 +11,7 @@ use ladoga_service::{
 };
 
 use crate::distinct_keys::DistinctKeys;
+use crate::one_write::{OneWrite, apply};
 use crate::store::{LocalStore, Store, WriteKind};
 
 /// The service of one node: what it answers, and acknowledges, by itself.
@@ -45,28 +46,26 @@ impl<S: Store, A: Admission> OneNode<S, A> {
         key: K,
         value: Option<WrittenValue<S>>,
         room: R,
-    ) -> impl Future<Output = Result<Version, Error>> + use<S, A, K, R> + 'static {
-        let (store, admission) = (self.store_for(context), self.admission.clone());
+    ) -> OneWrite<<S::Local as LocalStore>::Apply> {
+        let (store, admission) = (self.store_for(context), &self.admission);
         let ttl = context.ttl.filter(|_| value.is_some());
-        async move {
-            let expires_at_ms = ttl.map_or(0, |ttl| ttl.ends_ms(admission.time_ms()));
-            let stamp = Stamp { expires_at_ms, ..admission.stamp() };
+        let expires_at_ms = ttl.map_or(0, |ttl| ttl.ends_ms(admission.time_ms()));
+        let stamp = Stamp { expires_at_ms, ..admission.stamp() };
+        if admission.admits_all() {
+            // The store has a copy, and bounds of its own: neither the value nor the room for it is needed any more.
+            return OneWrite::Applied(apply(&*store, key.as_ref(), stamp, value), stamp.version);
+        }
+        let admission = admission.clone();
+        OneWrite::Later(Box::pin(async move {
             let admitted = admission.admit(stamp).await?;
-            let key = key.as_ref();
-            let apply = |value| store.apply([(key, Cell { stamp, value })]);
-            let applied = match value {
-                Some(model::Value::Inline(bytes)) => apply(Some(model::Value::Inline(&bytes[..]))),
-                Some(model::Value::Large(upload)) => apply(Some(model::Value::Large(upload))),
-                None => apply(None),
-            };
-            // The store has a copy, and bounds of its own: the value, gone by now, needs no room any more.
+            let applied = apply(&*store, key.as_ref(), stamp, value);
             drop(room);
             let applied = applied.await;
             drop(admitted);
             let version = applied?.unwrap_or(stamp.version);
-            admission.acknowledge(key, version)?;
+            admission.acknowledge(key.as_ref(), version)?;
             Ok(version)
-        }
+        }))
     }
 
     /// The same if it has a precondition: it gets its version when that is found true, inside the commit.
@@ -195,21 +194,6 @@ impl<S: Store, A: Admission> OneNode<S, A> {
 /// What gives its version to a cell, inside the commit.
 pub type StampOfUpdate = Box<dyn FnOnce() -> Stamp + Send>;
 
-/// A write, with a precondition or without.
-enum OneWrite<W> {
-    Plain(W),
-    Conditional(Later<Result<Version, Error>>),
-}
-
-impl<W: Future<Output = Result<Version, Error>>> OneWrite<W> {
-    async fn done(self) -> Result<Version, Error> {
-        match self {
-            OneWrite::Plain(written) => written.await,
-            OneWrite::Conditional(written) => written.await,
-        }
-    }
-}
-
 impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
     type Upload = <S::Local as LocalStore>::Upload;
 
@@ -264,17 +248,16 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         room: R,
     ) -> impl Future<Output = Result<Version, Error>> + use<S, A, K, R> + 'static {
         let value = Some(model::Value::Inline(value));
-        let (written, held) = if context.precondition.is_none() {
-            (OneWrite::Plain(self.write(context, key, value, room)), None)
-        } else {
-            // The value itself is what is queued.
-            (OneWrite::Conditional(self.write_if(context, key.as_ref(), value)), Some(room))
-        };
-        async move {
-            let written = written.done().await;
-            drop(held);
-            written
+        if context.precondition.is_none() {
+            return self.write(context, key, value, room);
         }
+        let written = self.write_if(context, key.as_ref(), value);
+        OneWrite::Later(Box::pin(async move {
+            let written = written.await;
+            // The value itself is what was queued.
+            drop(room);
+            written
+        }))
     }
 
     fn delete<K: AsRef<[u8]> + 'static>(
@@ -282,15 +265,14 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         context: &Context,
         key: K,
     ) -> impl Future<Output = Result<Version, Error>> + use<S, A, K> + 'static {
-        let admitted = self.store.admit(WriteKind::Delete, 0);
-        let written = admitted.map(|()| {
-            if context.precondition.is_none() {
-                OneWrite::Plain(self.write(context, key, None, ()))
-            } else {
-                OneWrite::Conditional(self.write_if(context, key.as_ref(), None))
-            }
-        });
-        async move { written?.done().await }
+        if let Err(error) = self.store.admit(WriteKind::Delete, 0) {
+            return OneWrite::Refused(Some(error.into()));
+        }
+        if context.precondition.is_none() {
+            self.write(context, key, None, ())
+        } else {
+            OneWrite::Later(self.write_if(context, key.as_ref(), None))
+        }
     }
 
     fn increment<K: AsRef<[u8]> + 'static>(
@@ -350,12 +332,11 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         value: <Self::Upload as Upload>::Finished,
     ) -> impl Future<Output = Result<Version, Error>> + use<S, A, K> + 'static {
         let value = Some(model::Value::Large(value));
-        let written = if context.precondition.is_none() {
-            OneWrite::Plain(self.write(context, key, value, ()))
+        if context.precondition.is_none() {
+            self.write(context, key, value, ())
         } else {
-            OneWrite::Conditional(self.write_if(context, key.as_ref(), value))
-        };
-        async move { written.done().await }
+            OneWrite::Later(self.write_if(context, key.as_ref(), value))
+        }
     }
 
     fn range(
@@ -397,7 +378,7 @@ fn as_of_now<A: Admission>(found: Option<StoredCell>, admission: &A) -> Option<S
 /// How a node gives its own writes their versions, and lets them in.
 ///
 /// Protocol of a write: `stamp admit`, then the write, then `acknowledge`; what was admitted is dropped once the write is applied
-/// or has failed.
+/// or has failed. If it `admits_all`, the write comes behind `stamp`, and nothing else.
 pub trait Admission: Clone + 'static {
     /// Held while a write is under way.
     type Admitted: 'static;
@@ -407,6 +388,11 @@ pub trait Admission: Clone + 'static {
 
     /// What time it is, in milliseconds since 1970: values expire by that.
     fn time_ms(&self) -> u64;
+
+    /// Whether every write may be applied at once, and takes effect when it is.
+    fn admits_all(&self) -> bool {
+        false
+    }
 
     /// Waits until a write with this stamp may be applied.
     fn admit(&self, stamp: Stamp) -> impl Future<Output = Result<Self::Admitted, Error>>;

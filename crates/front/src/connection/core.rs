@@ -7,6 +7,7 @@ use ladoga_http1::server::Timeouts;
 use ladoga_runtime::{AccessKind, Gate, LoopContext};
 use ladoga_server::Limits;
 
+use super::together::Together;
 use crate::slow::SlowLog;
 
 /// What all connections of one event loop share.
@@ -16,6 +17,8 @@ pub struct Core {
     /// Bytes of values on their way into memory, small ones apart: this loop's share of them.
     pub(crate) bodies: Gate,
     pub(crate) slow: SlowLog,
+    /// Reads that arrived in the same turn.
+    pub(crate) together: Together,
     /// The time of day as answers have it, as of the last look.
     date: RefCell<String>,
 }
@@ -33,7 +36,8 @@ impl Core {
     /// Of an event loop.
     pub fn new(context: Rc<LoopContext>, limits: Limits, bodies: Gate) -> Core {
         let slow = SlowLog::new(limits.slow_request_ms);
-        let core = Core { context, limits, bodies, slow, date: RefCell::default() };
+        let (together, date) = (Together::default(), RefCell::default());
+        let core = Core { context, limits, bodies, slow, together, date };
         core.look_at_the_date();
         core
     }

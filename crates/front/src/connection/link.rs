@@ -263,6 +263,13 @@ impl Link {
         }
     }
 
+    /// The body of the request that is served, if it is short and all of it has arrived.
+    pub(crate) fn take_arrived_body(&self) -> Option<Bytes> {
+        let body = self.http().take_arrived_body()?;
+        self.received(body.len());
+        Some(body)
+    }
+
     /// The next piece of the body of the request that is served; `None` at its end.
     pub(crate) fn poll_piece(&self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BadBody>> {
         loop {

@@ -5,7 +5,7 @@
 //! - `guest`: who asks
 //! - `link`: its bytes and its state, as all who deal with it share them
 //! - `socket`: its system calls, with TLS or without; `handshake`: how TLS begins
-//! - `upcoming`: what comes next on it
+//! - `upcoming`: what comes next on it; `together`: reads of different connections that come next
 //! - `stream`: answers that are too large for memory; `follow`: those that have no end
 
 mod core;
@@ -16,6 +16,7 @@ mod handshake;
 mod link;
 mod socket;
 mod stream;
+mod together;
 mod upcoming;
 
 pub use core::Core;

@@ -33,7 +33,7 @@ impl<'c, K: KeyValue> Call<'c, K> {
             let waited_ms = unless_left(&link, ready).await?;
             link.asked.waited(|waits| waits.ready_ns = waited_ms * 1_000_000);
             let call = Call { door: &door, link: &link, waited_ms };
-            Ok(serve(&call)?.outcome().await)
+            serve(&call)?.outcome().await
         }))
     }
 
@@ -114,7 +114,7 @@ pub(crate) enum Reply {
     /// It is known.
     Now(Outcome),
     /// It takes time.
-    Later(Pin<Box<dyn Future<Output = Outcome>>>),
+    Later(Later<Result<Outcome, Refusal>>),
 }
 
 impl Reply {
@@ -123,13 +123,13 @@ impl Reply {
     }
 
     pub(super) fn later(outcome: impl Future<Output = Result<Outcome, Refusal>> + 'static) -> Reply {
-        Reply::Later(Box::pin(async move { outcome.await.unwrap_or_else(Outcome::from) }))
+        Reply::Later(Box::pin(outcome))
     }
 
     /// The outcome, once it is known.
-    pub(super) async fn outcome(self) -> Outcome {
+    pub(super) async fn outcome(self) -> Result<Outcome, Refusal> {
         match self {
-            Reply::Now(outcome) => outcome,
+            Reply::Now(outcome) => Ok(outcome),
             Reply::Later(outcome) => outcome.await,
         }
     }

@@ -23,7 +23,7 @@ pub(super) fn get<K: KeyValue>(
             let (door, link) = (Rc::clone(call.door), Rc::clone(call.link));
             Ok(Reply::later(async move {
                 let call = Call { door: &door, link: &link, waited_ms: 0 };
-                Ok(with_cell(&call, (operation, &conditions), found.await?)?.outcome().await)
+                with_cell(&call, (operation, &conditions), found.await?)?.outcome().await
             }))
         }
     }

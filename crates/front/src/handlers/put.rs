@@ -2,7 +2,8 @@ use std::rc::Rc;
 
 use ladoga_http1::StatusCode;
 use ladoga_http1::server::BodyLength;
-use ladoga_model::VALUE_BYTES_MAX;
+use ladoga_model::{VALUE_BYTES_MAX, Version};
+use ladoga_runtime::Permit;
 use ladoga_service::{KeyValue, Precondition};
 
 use super::call::{Call, Outcome, Reply};
@@ -22,6 +23,13 @@ pub(super) fn put<K: KeyValue>(
     if bytes >= service.upload_bytes_min() {
         return upload(call, service, (context, target), bytes).map_err(Refusal::and_close);
     }
+    if context.precondition.is_none()
+        && let Some(value) = call.link.take_arrived_body()
+    {
+        // As for most: nothing is kept here but the write itself.
+        let written = service.put(&context, target, value, None::<Permit>);
+        return Ok(Reply::later(async move { Ok(created(written.await?)) }));
+    }
     let (core, link) = (Rc::clone(&call.door.core), Rc::clone(call.link));
     Ok(Reply::later(async move {
         if !context.precondition.is_none() {
@@ -31,9 +39,12 @@ pub(super) fn put<K: KeyValue>(
         // What it waited for room while it was read was counted as that.
         link.asked.waited(|waits| waits.body_ns = waited_ns.saturating_sub(waits.admission_ns));
         let (value, room) = read?;
-        let version = service.put(&context, target, value, room).await?;
-        Ok(Outcome::Answer(Answer::empty(StatusCode::CREATED).with_version(version)))
+        Ok(created(service.put(&context, target, value, room).await?))
     }))
+}
+
+fn created(version: Version) -> Outcome {
+    Outcome::Answer(Answer::empty(StatusCode::CREATED).with_version(version))
 }
 
 fn admit<'c, K: KeyValue>(

@@ -15,7 +15,9 @@ pub(super) fn tell_rounded<K: KeyValue>(call: &Call<'_, K>, asked: Replicas, rep
     }
     match reply {
         Reply::Now(outcome) => Reply::Now(told(outcome, waits_for)),
-        Reply::Later(outcome) => Reply::Later(Box::pin(async move { told(outcome.await, waits_for) })),
+        Reply::Later(outcome) => {
+            Reply::later(async move { Ok(told(outcome.await.unwrap_or_else(Outcome::from), waits_for)) })
+        }
     }
 }
 

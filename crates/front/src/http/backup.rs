@@ -8,7 +8,7 @@ use ladoga_runtime::Operation;
 use ladoga_service::{BackupStep, Begun, LogKept, LogSegment};
 use serde_json::json;
 
-use super::target::{QueryError, parameters};
+use super::query::{QueryError, parameters};
 
 /// Why a request does not say what it wants of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

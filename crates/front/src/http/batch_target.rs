@@ -1,8 +1,9 @@
 use ladoga_http1::Uri;
 use ladoga_model::{Durability, Replicas};
 
+use super::query::parameters;
 use super::range_target::flag;
-use super::target::{TargetError, durability, parameters};
+use super::target::{TargetError, durability};
 
 /// What a batch asks for beside its lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

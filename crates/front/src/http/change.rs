@@ -3,7 +3,8 @@ use ladoga_model::Quote;
 use ladoga_service::parse_number;
 
 use super::lifetime::Lifetime;
-use super::target::{TargetError, parameters};
+use super::query::parameters;
+use super::target::TargetError;
 
 /// What is to be done to what is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

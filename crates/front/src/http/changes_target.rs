@@ -4,8 +4,9 @@ use ladoga_model::Quote;
 use ladoga_service::{Followed, KeySpan, Since};
 
 use super::accept::prefers_events;
+use super::query::parameters;
 use super::range_target::{Bounds, bound};
-use super::target::{TargetError, parameters};
+use super::target::TargetError;
 
 /// A request waits for changes no longer than this, in seconds.
 const WAIT_S_MAX: u64 = 300;

@@ -2,7 +2,7 @@
 //!
 //! - `route`: which operation a method and a path ask for
 //! - `profile`: which profile is asked for
-//! - `target`: which key and which replicas an operation is about; parameters of the query, strictly percent-decoded
+//! - `target`: which key and which replicas an operation is about; `query`: parameters of the query, strictly percent-decoded
 //! - `change`: what a `POST` does to what is there, and `lifetime`: how long values live
 //! - `conditions`: `If-Match` and `If-None-Match`; `etag`: versions as they have them
 //! - `refusal`: answers that say no, each with one line of text
@@ -34,6 +34,7 @@ mod json_records;
 mod lifetime;
 mod lines;
 mod profile;
+mod query;
 mod range_target;
 mod records;
 mod refusal;
@@ -60,4 +61,4 @@ pub(crate) use records::Telling;
 pub(crate) use refusal::{HEADERS_BYTES_MAX, REQUEST_LINE_BYTES_MAX, Refusal};
 pub(crate) use response::{Answer, OCTETS, TEXT};
 pub(crate) use route::{names, operation};
-pub(crate) use target::{EntityTarget, is_verbose};
+pub(crate) use target::{EntityTarget, is_verbose, key_to_read};

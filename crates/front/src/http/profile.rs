@@ -7,7 +7,7 @@ use ladoga_profiler::{
     Options,
 };
 
-use super::target::{QueryError, parameters};
+use super::query::{QueryError, parameters};
 
 /// How long a profile may take: four hours. Its memory is bounded by the number of its samples, not by its length.
 const SECONDS_MAX: u32 = 14_400;

@@ -5,7 +5,8 @@ use ladoga_http1::Uri;
 use ladoga_model::{Quote, Replicas};
 use ladoga_service::{KeyRange, KeySpan, Scope};
 
-use super::target::{TargetError, key, parameters};
+use super::query::parameters;
+use super::target::{TargetError, key};
 
 /// Which entities a range request is about, and what of them.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -41,6 +41,8 @@ const PROFILE: Need = Need::PROFILE;
 const ADMIN: Need = Need::ADMIN;
 const PEER: Need = Need::Peer;
 
+/// The path of a single entity.
+pub(super) const ENTITY: &str = "/v0/entity";
 /// The paths of profiles, one for each kind.
 const PROFILES: &str = "/debug/profile/{cpu,alloc,lock}";
 
@@ -48,7 +50,7 @@ const PROFILES: &str = "/debug/profile/{cpu,alloc,lock}";
 /// method lists those of the path. So a client can learn all of it, and the tests compare it with `docs/http-api.yaml`.
 static ROUTES: [Route; 14] = [
     route!(
-        "/v0/entity",
+        ENTITY,
         "GET" => Get needs READ,
         "HEAD" => Head needs READ,
         "PUT" => Put needs WRITE,

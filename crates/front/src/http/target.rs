@@ -1,12 +1,16 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use ladoga_http1::Uri;
+use ladoga_http1::server::Request;
+use ladoga_http1::{Method, Uri};
 use ladoga_model::{
     Durability, KEY_BYTES_MAX, KeyError, Quote, Replicas, ReplicasError, Ttl, TtlError, check_key,
 };
+use memchr::memchr;
 
 use super::lifetime::Lifetime;
+use super::query::{QueryError, lone_key, parameters};
+use super::route::ENTITY;
 
 /// Why a request does not say which entities it is about.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -105,6 +109,17 @@ impl EntityTarget {
     /// Reads the query of `uri`, for a cluster of `nodes`.
     pub(crate) fn parse(uri: Uri, nodes: u32) -> Result<EntityTarget, TargetError> {
         let query = uri.query().unwrap_or("");
+        if let Some(id) = lone_key(query) {
+            key("id", Some(Cow::Borrowed(id.as_bytes())))?;
+            let range = (query.len() - id.len()) as u32..query.len() as u32;
+            let replicas = Replicas::parse(None, None, None, nodes)?;
+            return Ok(EntityTarget {
+                key: Key::InUri { uri, range },
+                replicas,
+                life: None,
+                durability: None,
+            });
+        }
         let names = ["id", "replicas", "ack", "from", "ttl", "fsync"];
         let [id, replicas, ack, from, ttl, fsync] = parameters(query, names)?;
         let id = key("id", id)?;
@@ -186,88 +201,26 @@ pub(super) fn key<'q>(
     Ok(value)
 }
 
+/// The key that a request will look up, if a glance tells that it will look one up at all.
+pub(crate) fn key_to_read(request: &Request) -> Option<&[u8]> {
+    if request.method != Method::GET || request.uri.path() != ENTITY {
+        return None;
+    }
+    let query = request.uri.query()?.as_bytes().strip_prefix(b"id=")?;
+    let key = &query[..memchr(b'&', query).unwrap_or(query.len())];
+    (!key.contains(&b'%')).then_some(key)
+}
+
 /// Whether a query has `verbose` in it, with any value or none.
 pub(crate) fn is_verbose(uri: &Uri) -> Result<bool, QueryError> {
     let [verbose] = parameters(uri.query().unwrap_or(""), ["verbose"])?;
     Ok(verbose.is_some())
 }
 
-/// What is wrong with a query.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum QueryError {
-    /// A percent sign without two hexadecimal digits.
-    #[error("{found} is not a percent sequence; expected % and two hexadecimal digits")]
-    Percent {
-        /// What is there instead.
-        found: Quote,
-    },
-    /// A parameter that may be given once is given again.
-    #[error("the parameter {name} is given more than once")]
-    Repeated {
-        /// Which one.
-        name: &'static str,
-    },
-}
-
-/// The values of the parameters `names`, in their order; other parameters are ignored.
-///
-/// Decoded according to RFC 3986: a plus is a plus. The whole query has to be well-formed, including the parameters that are
-/// ignored.
-pub(crate) fn parameters<'q, const N: usize>(
-    query: &'q str,
-    names: [&'static str; N],
-) -> Result<[Option<Cow<'q, [u8]>>; N], QueryError> {
-    let mut values = [const { None }; N];
-    let is_plain = !query.as_bytes().contains(&b'%');
-    for pair in query.split('&') {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let (name, value) = if is_plain {
-            (Cow::Borrowed(name.as_bytes()), Cow::Borrowed(value.as_bytes()))
-        } else {
-            (decode(name)?, decode(value)?)
-        };
-        if let Some(index) = names.iter().position(|known| known.as_bytes() == &*name)
-            && values[index].replace(value).is_some()
-        {
-            return Err(QueryError::Repeated { name: names[index] });
-        }
-    }
-    Ok(values)
-}
-
-fn decode(text: &str) -> Result<Cow<'_, [u8]>, QueryError> {
-    let bytes = text.as_bytes();
-    let Some(first) = bytes.iter().position(|&byte| byte == b'%') else {
-        return Ok(Cow::Borrowed(bytes));
-    };
-    let mut decoded = Vec::with_capacity(bytes.len());
-    decoded.extend_from_slice(&bytes[..first]);
-    let mut rest = &bytes[first..];
-    while let [byte, tail @ ..] = rest {
-        if *byte == b'%' {
-            let (value, after) = percent_sequence(tail).ok_or_else(|| bad_sequence(rest))?;
-            decoded.push(value);
-            rest = after;
-        } else {
-            decoded.push(*byte);
-            rest = tail;
-        }
-    }
-    Ok(Cow::Owned(decoded))
-}
-
-fn percent_sequence(after_percent: &[u8]) -> Option<(u8, &[u8])> {
-    let [high, low, rest @ ..] = after_percent else { return None };
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    Some(((digit(*high)? << 4 | digit(*low)?) as u8, rest))
-}
-
-fn bad_sequence(rest: &[u8]) -> QueryError {
-    QueryError::Percent { found: Quote::of(&rest[..rest.len().min(3)]) }
-}
-
 #[cfg(test)]
 mod tests {
+    use ladoga_http1::server::{Connection, HeadLimits};
+
     use super::*;
 
     fn entity(query: &str) -> Result<Vec<u8>, String> {
@@ -281,6 +234,25 @@ mod tests {
         assert_eq!(entity("?replicas=1/1&id=key&x=y"), Ok(b"key".to_vec()));
         assert_eq!(entity("?id=%6bey&ack=1&from=1"), Ok(b"key".to_vec()));
         assert_eq!(entity("?id=key&x=%20"), Ok(b"key".to_vec()));
+    }
+
+    #[test]
+    fn a_glance_tells_which_key_is_read() {
+        let key = |head: &str| {
+            let limits = HeadLimits { line_bytes_max: 1_000, fields_bytes_max: 1_000 };
+            let mut connection = Connection::new(limits, 0);
+            connection.receive(format!("{head} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes(), 0);
+            let request = connection.next_request(0).expect("well-formed").expect("complete");
+            key_to_read(&request).map(<[u8]>::to_vec)
+        };
+        for read in ["GET /v0/entity?id=key", "GET /v0/entity?id=key&ack=1", "GET http://x/v0/entity?id=key"]
+        {
+            assert_eq!(key(read), Some(b"key".to_vec()), "{read}");
+        }
+        for other in ["PUT /v0/entity?id=key", "GET /v0/entities?id=key", "GET /v0/entity?id=%6bey", "GET /"]
+        {
+            assert_eq!(key(other), None, "{other}");
+        }
     }
 
     #[test]
@@ -338,55 +310,5 @@ mod tests {
         assert_eq!(read, Err(TargetError::FsyncOfNothing));
         assert_eq!(target("").expect("a key").check_read(), Ok(()));
         assert_eq!(target("&ttl=1s").expect("a write may").check_read(), Err(TargetError::TtlOfNothing));
-    }
-
-    fn id(query: &str) -> Result<Option<Vec<u8>>, QueryError> {
-        let [id] = parameters(query, ["id"])?;
-        Ok(id.map(Cow::into_owned))
-    }
-
-    #[test]
-    fn finds_a_parameter_wherever_it_is() {
-        for query in ["id=k", "a=b&id=k", "id=k&a=b", "&&id=k&", "i%64=%6b", "a&id=k"] {
-            assert_eq!(id(query), Ok(Some(b"k".to_vec())), "{query}");
-        }
-        for query in ["", "ID=k", "id2=k", "xid=k"] {
-            assert_eq!(id(query), Ok(None), "{query}");
-        }
-    }
-
-    #[test]
-    fn an_empty_value_is_not_an_absent_one() {
-        assert_eq!(id("id="), Ok(Some(Vec::new())));
-        assert_eq!(id("id"), Ok(Some(Vec::new())));
-    }
-
-    #[test]
-    fn keeps_what_is_no_percent_sequence_as_it_is() {
-        assert_eq!(id("id=a+b"), Ok(Some(b"a+b".to_vec())));
-        assert_eq!(id("id=a=b"), Ok(Some(b"a=b".to_vec())));
-        assert_eq!(id("id=a%2Bb+%3D%26"), Ok(Some(b"a+b+=&".to_vec())));
-        assert_eq!(id("id=%00%ff%Fe"), Ok(Some(vec![0, 0xff, 0xfe])));
-    }
-
-    #[test]
-    fn names_a_sequence_that_is_none() {
-        for (query, found) in [
-            ("id=%", "'%'"),
-            ("id=a%2", "'%2'"),
-            ("id=%zz1", "'%zz'"),
-            ("id=%+1", "'%+1'"),
-            ("id=k&other=%4g", "'%4g'"),
-            ("id=%\u{e9}", "'%\\xc3\\xa9'"),
-        ] {
-            let error = id(query).expect_err(query);
-            assert!(error.to_string().starts_with(&format!("{found} is not a percent")), "{error}");
-        }
-    }
-
-    #[test]
-    fn refuses_a_parameter_given_twice() {
-        assert_eq!(id("id=a&id=a"), Err(QueryError::Repeated { name: "id" }));
-        assert_eq!(id("x=a&x=a&id=k"), Ok(Some(b"k".to_vec())));
     }
 }

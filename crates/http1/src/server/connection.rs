@@ -1,4 +1,4 @@
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use http::{Method, Version};
 
 use super::body::{BadBody, Body, Piece, WHOLE_BYTES_MAX};
@@ -164,6 +164,17 @@ impl Connection {
             self.timing.enter(Phase::Serving, now_ms);
         }
         if piece.is_none() && self.has_ended { Err(BadBody::Incomplete) } else { Ok(piece) }
+    }
+
+    /// The body of the request in turn, if it is short and all of it is here: then nothing is to be waited for.
+    pub fn take_arrived_body(&mut self) -> Option<Bytes> {
+        let Body::Known(bytes) = self.turn.body else { return None };
+        let is_here = bytes <= WHOLE_BYTES_MAX && self.input.len() as u64 >= bytes;
+        if !is_here || self.turn.waits_for_continue {
+            return None;
+        }
+        self.turn.body = Body::NOTHING;
+        Some(self.input.split_to(bytes as usize).freeze())
     }
 
     /// How many bytes of the body the driver may read into memory of its own instead, because none have arrived here. It

@@ -74,7 +74,7 @@ pub trait Store: Send + Sync + 'static {
 /// A store, as one event loop reaches it. Nothing here blocks the thread.
 pub trait LocalStore: 'static {
     /// An [`apply`](LocalStore::apply) under way. Dropping it does not undo it.
-    type Apply: Future<Output = Result<Option<Version>, StoreError>> + 'static;
+    type Apply: Future<Output = Result<Option<Version>, StoreError>> + Unpin + 'static;
     /// A large value on its way in.
     type Upload: Upload<Finished: Send>;
 

@@ -2,6 +2,10 @@
 
 use bytes::BytesMut;
 use ladoga_resp::{Parser, ProtocolError, Request, Step};
+use ladoga_service::KeyValue;
+
+use super::door::RespDoor;
+use super::link::RespLink;
 
 /// So many requests are taken out of what has arrived at once.
 const REQUESTS_AHEAD_MAX: usize = 16;
@@ -47,6 +51,22 @@ impl Ahead {
         }
     }
 
+    /// Has what a request will look up be fetched together with what others will that have arrived in the same turn of the event loop
+    /// on other connections; but for requests behind which others have arrived: these do not wait for other connections.
+    pub(super) async fn meet_others<K: KeyValue>(
+        &self,
+        (door, link): (&RespDoor<K>, &RespLink),
+        request: &Request,
+    ) {
+        if let Some(key) = key_to_read(request)
+            && self.requests.as_slice().is_empty()
+            && link.buffers().input.is_empty()
+            && let Ok(service) = door.service()
+        {
+            door.door.core.together.meet(key, |keys| service.fetch_ahead(keys)).await;
+        }
+    }
+
     /// Takes the requests behind the first. Where they end, the parser says the same again when it is asked again, but for an error.
     fn take(&mut self, first: Request, parser: &mut Parser, input: &mut BytesMut) {
         let mut requests = vec![first];
@@ -62,6 +82,12 @@ impl Ahead {
         }
         self.requests = requests.into_iter();
     }
+}
+
+/// The key of a request that reads one value and does nothing else, as far as a glance tells.
+fn key_to_read(request: &Request) -> Option<&[u8]> {
+    let is_get = request.get(0)?.eq_ignore_ascii_case(b"get") && request.get(2).is_none();
+    request.get(1).filter(|_| is_get)
 }
 
 /// The first argument of nearly every command is its key. If it is not, nothing is lost.

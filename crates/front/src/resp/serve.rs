@@ -137,7 +137,12 @@ impl<K: KeyValue> Conversation<'_, K> {
     async fn converse(&mut self) -> Result<(), Parting> {
         loop {
             match self.next_step() {
-                Ok(Step::Request(request)) => self.take(request).await?,
+                Ok(Step::Request(request)) => {
+                    if self.in_flight.is_empty() {
+                        self.ahead.meet_others((self.door, self.link), &request).await;
+                    }
+                    self.take(request).await?;
+                }
                 Ok(Step::Large { bytes }) => self.take_large(bytes).await?,
                 Ok(Step::Incomplete { bytes }) => {
                     self.answer_all().await?;

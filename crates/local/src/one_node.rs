@@ -11,7 +11,7 @@ use ladoga_service::{
 };
 
 use crate::distinct_keys::DistinctKeys;
-use crate::one_write::{OneWrite, apply};
+use crate::one_write::OneWrite;
 use crate::store::{LocalStore, Store, WriteKind};
 
 /// The service of one node: what it answers, and acknowledges, by itself.
@@ -193,6 +193,20 @@ impl<S: Store, A: Admission> OneNode<S, A> {
 
 /// What gives its version to a cell, inside the commit.
 pub type StampOfUpdate = Box<dyn FnOnce() -> Stamp + Send>;
+
+fn apply<S: LocalStore>(
+    store: &S,
+    key: &[u8],
+    stamp: Stamp,
+    value: Option<model::Value<Bytes, <S::Upload as Upload>::Finished>>,
+) -> S::Apply {
+    let apply = |value| store.apply([(key, Cell { stamp, value })]);
+    match value {
+        Some(model::Value::Inline(bytes)) => apply(Some(model::Value::Inline(&bytes[..]))),
+        Some(model::Value::Large(upload)) => apply(Some(model::Value::Large(upload))),
+        None => apply(None),
+    }
+}
 
 impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
     type Upload = <S::Local as LocalStore>::Upload;

@@ -2,11 +2,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
-use ladoga_model::{Cell, Stamp, Value, Version};
-use ladoga_service::{Error, Later, Upload};
+use ladoga_model::Version;
+use ladoga_service::{Error, Later};
 
-use crate::store::{LocalStore, StoreError};
+use crate::store::StoreError;
 
 /// A write under way. What most of them are is small: it is moved several times.
 pub(crate) enum OneWrite<P> {
@@ -30,20 +29,5 @@ impl<P: Future<Output = Result<Option<Version>, StoreError>> + Unpin> Future for
             OneWrite::Later(written) => written.as_mut().poll(context),
             OneWrite::Refused(error) => Poll::Ready(Err(error.take().expect("it is told once"))),
         }
-    }
-}
-
-/// Has a store apply a cell.
-pub(crate) fn apply<S: LocalStore>(
-    store: &S,
-    key: &[u8],
-    stamp: Stamp,
-    value: Option<Value<Bytes, <S::Upload as Upload>::Finished>>,
-) -> S::Apply {
-    let apply = |value| store.apply([(key, Cell { stamp, value })]);
-    match value {
-        Some(Value::Inline(bytes)) => apply(Some(Value::Inline(&bytes[..]))),
-        Some(Value::Large(upload)) => apply(Some(Value::Large(upload))),
-        None => apply(None),
     }
 }

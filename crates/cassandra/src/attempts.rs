@@ -4,10 +4,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use scylla::errors::{RequestAttemptError, RequestError};
 use scylla::observability::history::{AttemptId, HistoryListener, RequestId, SpeculativeId};
 use scylla::policies::retry::RetryDecision;
+use tokio::time::Instant;
+
+use crate::latency::Latency;
 
 /// Counts what the driver does for a statement: its own metrics leave out requests that it makes a second time because the first node is
-/// slow. It tells nothing apart by the numbers that it gives out, so all of them are 0.
-#[derive(Debug, Default)]
+/// slow. The number of an attempt is when it began, so that nothing has to be remembered; the other numbers are 0.
+#[derive(Debug)]
 pub(crate) struct Attempts {
     /// Requests to a node; a statement has more than one if it is made again.
     pub(crate) made: AtomicU64,
@@ -15,6 +18,21 @@ pub(crate) struct Attempts {
     /// Of those, the ones that were not the last one of their statement.
     pub(crate) retried: AtomicU64,
     pub(crate) speculative: AtomicU64,
+    /// How long nodes took to answer.
+    pub(crate) latency: Latency,
+    /// What the times of attempts are counted from.
+    since: Instant,
+}
+
+impl Attempts {
+    pub(crate) fn new() -> Attempts {
+        let [made, failed, retried, speculative] = std::array::from_fn(|_| AtomicU64::new(0));
+        Attempts { made, failed, retried, speculative, latency: Latency::default(), since: Instant::now() }
+    }
+
+    fn now_us(&self) -> u64 {
+        self.since.elapsed().as_micros() as u64
+    }
 }
 
 impl HistoryListener for Attempts {
@@ -33,10 +51,12 @@ impl HistoryListener for Attempts {
 
     fn log_attempt_start(&self, _: RequestId, _: Option<SpeculativeId>, _: SocketAddr) -> AttemptId {
         self.made.fetch_add(1, Ordering::Relaxed);
-        AttemptId(0)
+        AttemptId(self.now_us() as usize)
     }
 
-    fn log_attempt_success(&self, _: AttemptId) {}
+    fn log_attempt_success(&self, AttemptId(began_us): AttemptId) {
+        self.latency.record(self.now_us().saturating_sub(began_us as u64));
+    }
 
     fn log_attempt_error(&self, _: AttemptId, _: &RequestAttemptError, decision: &RetryDecision) {
         self.failed.fetch_add(1, Ordering::Relaxed);

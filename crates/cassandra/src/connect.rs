@@ -30,8 +30,17 @@ const KEEPALIVE: Duration = Duration::from_secs(2);
 /// How many copies a key has if nothing is said.
 const REPLICAS_DEFAULT: usize = 3;
 
-/// Opens the connections.
-pub(crate) async fn connect(settings: &Settings) -> Result<Session, StartError> {
+/// Who is served by connections.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Serve<'k> {
+    /// Several threads at a time, whatever they ask for.
+    Threads,
+    /// The event loop that makes them, which asks for keys in these keyspaces.
+    Loop(&'k [String]),
+}
+
+/// Opens connections.
+pub(crate) async fn connect(settings: &Settings, serve: Serve<'_>) -> Result<Session, StartError> {
     let mut policy = DefaultPolicy::builder().token_aware(true);
     if let Some(datacenter) = &settings.datacenter {
         policy = policy.prefer_datacenter(datacenter.clone());
@@ -50,6 +59,10 @@ pub(crate) async fn connect(settings: &Settings) -> Result<Session, StartError> 
         .keepalive_timeout(Duration::from_millis(settings.timeout_ms))
         .fetch_schema_metadata(true)
         .tls_context(tls);
+    if let Serve::Loop(keyspaces) = serve {
+        // What is asked in one turn of the event loop is sent together anyway: waiting for another turn is a system call for nothing.
+        builder = builder.keyspaces_to_fetch(keyspaces).write_coalescing(false);
+    }
     if let Some((name, password)) = &settings.user {
         builder = builder.user(name, password);
     }
@@ -103,6 +116,13 @@ pub(crate) struct Place {
     pub(crate) datacenter: String,
     /// How many copies a key has at most, and if nothing is said.
     pub(crate) replicas_max: u32,
+}
+
+impl Place {
+    /// The keyspace of keys with so many copies.
+    pub(crate) fn keyspace_of(&self, from: u32) -> String {
+        format!("{}_rf{from}", self.keyspace)
+    }
 }
 
 /// Finds it out: of several datacenters, one has to be named.

@@ -1,7 +1,8 @@
 //! Writes that Cassandra decides about: each is a lightweight transaction on the row of its key.
 //!
 //! What a write comes to is decided here, by the row that was read; Cassandra writes it only if that row is still the same, which the
-//! column `etag` tells. Else the new row is read and decided about.
+//! column `etag` tells. Else Cassandra tells the new one, and that is decided about. If the write can only happen where there is no row, none
+//! is read before: there most likely is none.
 
 use std::sync::atomic::Ordering;
 
@@ -11,14 +12,13 @@ use ladoga_service::{Error, Precondition, Sum, may_expire, may_write, sum};
 use scylla::response::query_result::QueryResult;
 use scylla::serialize::row::SerializeRow;
 use scylla::statement::Consistency;
-use scylla::statement::prepared::PreparedStatement;
 use scylla::value::{CqlValue, Row as AnyRow};
 
+use crate::at::{At, rows};
 use crate::failure::unreachable;
-use crate::keyspace::UploadName;
+use crate::keyspace::{Prepared, UploadName};
 use crate::lifetime::{lifetime, seconds_left};
 use crate::read::{Part, Row, inline};
-use crate::shared::{At, rows};
 use crate::write::Written;
 
 /// So often is a row read and decided about again because others were faster.
@@ -36,6 +36,19 @@ enum Over {
     Anything,
     /// Over the row with this column `etag`; over none, if it has none.
     Only(Option<Bytes>),
+}
+
+/// What a row is, as far as it is known.
+enum Known {
+    Unread,
+    Read(Option<Row>),
+}
+
+/// What became of a write.
+enum Applied {
+    Yes,
+    /// The row was another one, with this column `etag`; or there was none.
+    No(Option<Bytes>),
 }
 
 /// A cell as decisions see it: its value is what would be written again.
@@ -59,7 +72,10 @@ impl At {
             may_write(precondition, before, now_ms)?;
             Ok((Change::Put(value.clone(), expires_at_ms), ()))
         };
-        Ok(self.decide(key, Part::Mark, put).await?.0.version)
+        // A row that is written only if there is none, is not there.
+        let is_new = matches!(precondition, Precondition::IfNoneMatchAny);
+        let guess = if is_new { Known::Read(None) } else { Known::Unread };
+        Ok(self.decide(key, Part::Mark, guess, put).await?.0.version)
     }
 
     /// Deletes a key if the precondition is met.
@@ -77,7 +93,7 @@ impl At {
             may_write(precondition, before, now_ms)?;
             Ok((Change::Delete, ()))
         };
-        Ok(self.decide(key, Part::Mark, delete).await?.0.version)
+        Ok(self.decide(key, Part::Mark, Known::Unread, delete).await?.0.version)
     }
 
     /// Adds to the number under a key.
@@ -92,7 +108,7 @@ impl At {
             let text = Bytes::from(number.to_string());
             Ok((Change::Put(Written::Inline(text), expires_at_ms), number))
         };
-        let (stamp, number) = self.decide(key, Part::Whole, add).await?;
+        let (stamp, number) = self.decide(key, Part::Whole, Known::Unread, add).await?;
         Ok((number, stamp.version))
     }
 
@@ -113,7 +129,7 @@ impl At {
             };
             Ok((Change::Put(value, lifetime(ttl, now_ms).0), ()))
         };
-        Ok(self.decide(key, Part::Whole, change).await?.0)
+        Ok(self.decide(key, Part::Whole, Known::Unread, change).await?.0)
     }
 
     /// Fails unless the precondition is met now.
@@ -123,36 +139,59 @@ impl At {
         may_write(precondition, newest.as_ref(), self.shared.clock.wall_ms())
     }
 
-    /// Reads, decides and writes, until nobody comes in between. Answers the stamp of what was written.
+    /// Reads, decides and writes, until nobody comes in between. Answers the stamp of what was written. The first time, nothing is read if
+    /// there is a guess what the row is.
     async fn decide<T>(
         &self,
         key: &[u8],
         part: Part,
+        guess: Known,
         mut decide: impl FnMut(Option<&Before>, u64) -> Result<(Change, T), Error>,
     ) -> Result<(Stamp, T), Error> {
+        let (mut known, mut is_guess) = (guess, true);
         for _ in 0..ATTEMPTS_MAX {
-            let row = self.row(key, part, Consistency::Serial).await?;
+            let row = match std::mem::replace(&mut known, Known::Unread) {
+                Known::Read(row) => row,
+                Known::Unread => {
+                    is_guess = false;
+                    self.row(key, part, Consistency::Serial).await?
+                }
+            };
             let newest = row.as_ref().map(|row| before(key, row, part)).transpose()?;
             let (change, answer) = decide(newest.as_ref(), self.shared.clock.wall_ms())?;
             let over = Over::Only(row.map(|row| row.etag));
             let stamp = Stamp::new(self.shared.clock.next());
-            let (stamp, is_written) = match change {
+            let (stamp, applied) = match change {
                 Change::Put(value, expires_at_ms) => {
                     let stamp = Stamp { expires_at_ms, ..stamp };
                     (stamp, self.write_row(key, &value, stamp, over).await?)
                 }
                 Change::Delete => (stamp, self.delete_row(key, over).await?),
             };
-            if is_written {
-                return Ok((stamp, answer));
+            match applied {
+                Applied::Yes => return Ok((stamp, answer)),
+                // Of a row that is read as a whole, this is not enough.
+                Applied::No(etag) if part == Part::Mark => {
+                    known = Known::Read(etag.map(|etag| self.row_of(key, etag, None)).transpose()?);
+                }
+                Applied::No(_) => {}
             }
-            self.shared.counts.contended.fetch_add(1, Ordering::Relaxed);
+            if !is_guess {
+                self.shared.counts.contended.fetch_add(1, Ordering::Relaxed);
+            }
+            is_guess = false;
         }
         Err(Error::Contended("other requests changed the key each time, before this one could"))
     }
 
-    /// Writes a row: whatever is there, or only if it is this one. Answers whether it was.
-    async fn write_row(&self, key: &[u8], value: &Written, stamp: Stamp, over: Over) -> Result<bool, Error> {
+    /// Writes a row: whatever is there, or only if it is this one.
+    async fn write_row(
+        &self,
+        key: &[u8],
+        value: &Written,
+        stamp: Stamp,
+        over: Over,
+    ) -> Result<Applied, Error> {
         let seconds = seconds_left(stamp.expires_at_ms, self.shared.clock.wall_ms());
         let (etag, column) = (value.mark(stamp).encode(), value.column(stamp.version));
         let (bucket, entities) = (self.keyspace.bucket(key), &self.keyspace.entities);
@@ -164,7 +203,7 @@ impl At {
         }
     }
 
-    async fn delete_row(&self, key: &[u8], over: Over) -> Result<bool, Error> {
+    async fn delete_row(&self, key: &[u8], over: Over) -> Result<Applied, Error> {
         let (bucket, entities) = (self.keyspace.bucket(key), &self.keyspace.entities);
         match over {
             Over::Anything => self.apply(&entities.delete_decided, (bucket, key)).await,
@@ -172,8 +211,8 @@ impl At {
         }
     }
 
-    async fn apply(&self, statement: &PreparedStatement, values: impl SerializeRow) -> Result<bool, Error> {
-        is_applied(self.shared.run(statement, values, self.write()).await?)
+    async fn apply(&self, statement: &Prepared, values: impl SerializeRow) -> Result<Applied, Error> {
+        is_applied(self.run(statement, values, self.write()).await?)
     }
 }
 
@@ -191,13 +230,17 @@ fn before(key: &[u8], row: &Row, part: Part) -> Result<Before, Error> {
     Ok(Cell { stamp: row.mark.stamp, value: Some(value) })
 }
 
-/// The first column of the answer to a lightweight transaction says whether it was done.
-fn is_applied(result: QueryResult) -> Result<bool, Error> {
+/// The first column of the answer to a lightweight transaction says whether it was done; if not, the others are those that it depends on.
+fn is_applied(result: QueryResult) -> Result<Applied, Error> {
     let wrong = |error: &dyn std::fmt::Display| unreachable(format_args!("Cassandra's answer: {error}"));
     let found = rows(result)?;
     let row = found.first_row::<AnyRow>().map_err(|error| wrong(&error))?;
-    match row.columns.first() {
-        Some(Some(CqlValue::Boolean(is_applied))) => Ok(*is_applied),
-        other => Err(wrong(&format_args!("[applied] is {other:?}, expected true or false"))),
+    match &row.columns[..] {
+        [Some(CqlValue::Boolean(true)), ..] => Ok(Applied::Yes),
+        [Some(CqlValue::Boolean(false)), Some(CqlValue::Blob(etag))] => {
+            Ok(Applied::No(Some(Bytes::copy_from_slice(etag))))
+        }
+        [Some(CqlValue::Boolean(false))] | [Some(CqlValue::Boolean(false)), None] => Ok(Applied::No(None)),
+        other => Err(wrong(&format_args!("{other:?}, expected whether it was applied, and an etag"))),
     }
 }

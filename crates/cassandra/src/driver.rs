@@ -16,8 +16,8 @@ const SHUTDOWN: Duration = Duration::from_secs(2);
 
 /// The connections to Cassandra, and the threads that serve them.
 ///
-/// The event loops of a door ask by the session directly: it hands a request to the task of a connection, which lives on these
-/// threads, and the answer wakes the event loop. What takes many requests, as a range, runs here as a whole.
+/// What takes many requests, as a range, runs here as a whole. An event loop has connections of its own for the others; until it has
+/// them, it asks by those of these threads.
 pub struct Driver {
     shared: Arc<Shared>,
     runtime: Runtime,
@@ -56,7 +56,7 @@ impl Driver {
             "Cassandra cluster '{}', {} nodes, datacenter {datacenter}, keyspaces {keyspace}_rf…, {replicas_max} copies of a key, {} writes",
             state.cluster_name(),
             state.get_nodes_info().len(),
-            self.shared.writes.word()
+            self.shared.settings.writes.word()
         )
     }
 

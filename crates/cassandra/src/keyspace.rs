@@ -2,8 +2,8 @@ use bytes::Bytes;
 use ladoga_model::Version;
 use scylla::client::session::Session;
 use scylla::policies::retry::FallthroughRetryPolicy;
-use scylla::statement::SerialConsistency;
 use scylla::statement::prepared::PreparedStatement;
+use scylla::statement::{Consistency, SerialConsistency};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -13,32 +13,60 @@ use crate::schema::{self, Wanted, not_prepared};
 use crate::settings::Writes;
 use crate::start_error::StartError;
 
+/// A statement that nodes know already, for each number of copies that may be waited for: none is made for a request.
+pub(crate) struct Prepared(Vec<(Consistency, PreparedStatement)>);
+
+const LEVELS: [Consistency; 6] = [
+    Consistency::One,
+    Consistency::Quorum,
+    Consistency::All,
+    Consistency::Two,
+    Consistency::Three,
+    Consistency::Serial,
+];
+
+impl Prepared {
+    fn new(statement: &PreparedStatement) -> Prepared {
+        let at = |level| {
+            let mut statement = statement.clone();
+            statement.set_consistency(level);
+            (level, statement)
+        };
+        Prepared(LEVELS.map(at).into())
+    }
+
+    pub(crate) fn at(&self, consistency: Consistency) -> &PreparedStatement {
+        let found = self.0.iter().find(|(level, _)| *level == consistency);
+        &found.expect("one of the levels that requests ask for").1
+    }
+}
+
 /// What is done with the rows of `entities`.
 pub(crate) struct Entities {
-    pub(crate) get: PreparedStatement,
-    pub(crate) get_mark: PreparedStatement,
+    pub(crate) get: Prepared,
+    pub(crate) get_mark: Prepared,
     /// A page of a bucket, from a key on or back to it.
-    pub(crate) page: PreparedStatement,
-    pub(crate) page_back: PreparedStatement,
+    pub(crate) page: Prepared,
+    pub(crate) page_back: Prepared,
     /// Rows between two keys, with their values.
-    pub(crate) values: PreparedStatement,
-    pub(crate) put: PreparedStatement,
-    pub(crate) delete: PreparedStatement,
+    pub(crate) values: Prepared,
+    pub(crate) put: Prepared,
+    pub(crate) delete: Prepared,
     /// The same as lightweight transactions, unless the row has a mark that none has; and if it has this one.
-    pub(crate) put_decided: PreparedStatement,
-    pub(crate) put_if: PreparedStatement,
-    pub(crate) delete_decided: PreparedStatement,
-    pub(crate) delete_if: PreparedStatement,
+    pub(crate) put_decided: Prepared,
+    pub(crate) put_if: Prepared,
+    pub(crate) delete_decided: Prepared,
+    pub(crate) delete_if: Prepared,
 }
 
 /// What is done with the pieces of values.
 pub(crate) struct PieceStatements {
-    pub(crate) begin: PreparedStatement,
-    pub(crate) put: PreparedStatement,
-    pub(crate) get: PreparedStatement,
-    pub(crate) uploads: PreparedStatement,
-    pub(crate) delete: PreparedStatement,
-    pub(crate) forget: PreparedStatement,
+    pub(crate) begin: Prepared,
+    pub(crate) put: Prepared,
+    pub(crate) get: Prepared,
+    pub(crate) uploads: Prepared,
+    pub(crate) delete: Prepared,
+    pub(crate) forget: Prepared,
 }
 
 /// A keyspace whose tables are as they should be.
@@ -133,18 +161,24 @@ impl Preparing<'_> {
         })
     }
 
-    async fn page(&self, order: &str) -> Result<PreparedStatement, StartError> {
+    async fn page(&self, order: &str) -> Result<Prepared, StartError> {
         let rest = format!("WHERE bucket = ? AND key >= ? AND key < ? ORDER BY key {order} LIMIT ?");
         self.read("SELECT key, etag FROM", "entities", &rest).await
     }
 
-    /// It may be asked of two nodes at a time.
-    async fn read(&self, what: &str, table: &str, rest: &str) -> Result<PreparedStatement, StartError> {
-        self.write(what, table, rest).await
+    /// It may be asked of two nodes at a time. Its columns are named, so they are the same in each answer, and need not be told in it.
+    async fn read(&self, what: &str, table: &str, rest: &str) -> Result<Prepared, StartError> {
+        let mut prepared = self.prepare(what, table, rest).await?;
+        prepared.set_use_cached_result_metadata(true);
+        Ok(Prepared::new(&prepared))
     }
 
     /// The same: done twice, it is as if it were done once, as it says its own timestamp or writes what is never written again.
-    async fn write(&self, what: &str, table: &str, rest: &str) -> Result<PreparedStatement, StartError> {
+    async fn write(&self, what: &str, table: &str, rest: &str) -> Result<Prepared, StartError> {
+        Ok(Prepared::new(&self.prepare(what, table, rest).await?))
+    }
+
+    async fn prepare(&self, what: &str, table: &str, rest: &str) -> Result<PreparedStatement, StartError> {
         let cql = format!("{what} {}.{table} {rest}", self.wanted.name());
         let prepared = self.session.prepare(cql).await;
         let mut prepared = prepared.map_err(|error| not_prepared(self.wanted, table, &error))?;
@@ -154,12 +188,12 @@ impl Preparing<'_> {
     }
 
     /// A write that is decided by what is there: never done twice, by nobody.
-    async fn decided(&self, what: &str, rest: &str) -> Result<PreparedStatement, StartError> {
-        let mut prepared = self.write(what, "entities", rest).await?;
+    async fn decided(&self, what: &str, rest: &str) -> Result<Prepared, StartError> {
+        let mut prepared = self.prepare(what, "entities", rest).await?;
         prepared.set_is_idempotent(false);
         prepared.set_retry_policy(Some(Arc::new(FallthroughRetryPolicy::new())));
         prepared.set_serial_consistency(Some(SerialConsistency::Serial));
-        Ok(prepared)
+        Ok(Prepared::new(&prepared))
     }
 }
 

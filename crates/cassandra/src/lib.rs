@@ -2,16 +2,20 @@
 //! requests.
 //!
 //! - `settings`: by what Cassandra is reached; `start_error`: why it is not
-//! - `driver`: the connections and their threads; `attempts`: what it does for a statement; `shared`: what all event loops share; `connect`: the session of the driver; `schema`: keyspaces
-//!   and tables; `keyspace`: the statements of one of them
+//! - `driver`: the connections and their threads; `connect`: how they are made; `shared`: what all event loops share; `at`: what a
+//!   request goes by
+//! - `loop_session`: the connections of one event loop; `sessions`: those of all, for figures
+//! - `schema`: keyspaces and tables; `keyspace`: the statements of one of them
 //! - `service`: the operations
 //! - `read`: of one key; `write`: by the newest timestamp; `decide`: writes that Cassandra decides about
 //! - `upload`, `pieces`: values that do not fit into a row; `sweep`: pieces that no row names any more
 //! - `range`: keys in their order
 //! - `row`: what is in a row; `clock`: versions; `lifetime`: when values end; `consistency`: how many copies answer
-//! - `failure`: what Cassandra answers instead; `metrics`: what is counted
+//! - `failure`: what Cassandra answers instead; `metrics`: what is counted; `attempts`: what the driver does for a statement; `latency`: how
+//!   long nodes take
 #![forbid(unsafe_code)]
 
+mod at;
 mod attempts;
 mod clock;
 mod connect;
@@ -20,7 +24,9 @@ mod decide;
 mod driver;
 mod failure;
 mod keyspace;
+mod latency;
 mod lifetime;
+mod loop_session;
 mod metrics;
 mod pieces;
 mod range;
@@ -28,6 +34,7 @@ mod read;
 mod row;
 mod schema;
 mod service;
+mod sessions;
 mod settings;
 mod shared;
 mod start_error;

@@ -1,12 +1,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ladoga_service::{Metric, MetricKind};
+use scylla::observability::metrics::Metrics;
 
 use crate::shared::Shared;
 
 /// Which parts of the statements were as fast as a latency says.
 const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
-const MS_PER_SECOND: f64 = 1_000.0;
+const US_PER_SECOND: f64 = 1e6;
 
 impl Shared {
     /// What the door counts, and what the driver does.
@@ -45,7 +46,10 @@ impl Shared {
     }
 
     fn driver_metrics(&self) -> Vec<Metric> {
-        let (driver, attempts) = (self.session.get_metrics(), &self.attempts);
+        let attempts = &self.attempts;
+        let sum = |of: fn(&Metrics) -> u64| {
+            of(&self.session.get_metrics()) + self.sessions.sum(|session| of(&session.get_metrics()))
+        };
         let state = self.session.get_cluster_state();
         let nodes = state
             .get_nodes_info()
@@ -53,8 +57,8 @@ impl Shared {
             .map(|node| (node.address.to_string(), f64::from(node.is_connected())));
         // Nothing is known before the first statement has been answered.
         let latency = QUANTILES.into_iter().filter_map(|quantile| {
-            let ms = driver.get_latency_percentile_ms(quantile * 100.0).ok()?;
-            Some((quantile.to_string(), ms as f64 / MS_PER_SECOND))
+            let us = attempts.latency.quantile_us(quantile)?;
+            Some((quantile.to_string(), us as f64 / US_PER_SECOND))
         });
         let counted = [
             (
@@ -83,22 +87,22 @@ impl Shared {
             Metric::counter(
                 "ladoga_cassandra_request_timeouts_total",
                 "Statements that the driver gave up because their time was over.",
-                driver.get_request_timeouts(),
+                sum(Metrics::get_request_timeouts),
             ),
             Metric::counter(
                 "ladoga_cassandra_connection_timeouts_total",
                 "Connections to nodes that were not established in time.",
-                driver.get_connection_timeouts(),
+                sum(Metrics::get_connection_timeouts),
             ),
             Metric::gauge(
                 "ladoga_cassandra_connections",
                 "Connections to nodes, without the one by which the driver learns about the cluster.",
-                driver.get_total_connections(),
+                sum(Metrics::get_total_connections),
             ),
             Metric::by_label(
                 MetricKind::Gauge,
                 "ladoga_cassandra_latency_seconds",
-                "How long nodes took to answer since the door was started, to the millisecond, by quantile.",
+                "How long nodes took to answer since the door was started, to an eighth, by quantile.",
                 "quantile",
                 latency,
             ),

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use ladoga_service::{Error, Later, Piece, Pieces, StoreError};
 
+use crate::at::{At, Column};
 use crate::failure::{of_store, unreachable, unreadable};
 use crate::keyspace::UploadName;
-use crate::shared::{At, Column};
 
 /// How long a piece is, but for the last one. This must not change.
 pub(crate) const PIECE_BYTES: usize = 256 << 10;
@@ -62,7 +62,7 @@ impl At {
     async fn piece(&self, name: &UploadName, index: i32) -> Result<Column, Error> {
         let (key, upload) = name.columns();
         let values = (key, &upload[..], index);
-        let found = self.shared.rows(&self.keyspace.pieces.get, values, self.read()).await?;
+        let found = self.rows(&self.keyspace.pieces.get, values, self.read()).await?;
         let row = found.maybe_first_row::<(Column,)>();
         Ok(row
             .map_err(|error| unreachable(format_args!("Cassandra's answer: {error}")))?

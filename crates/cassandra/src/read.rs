@@ -5,12 +5,12 @@ use ladoga_model::{Cell, Quote, Value};
 use ladoga_service::{Error, LargeValue, StoredCell};
 use scylla::statement::Consistency;
 
+use crate::at::{At, Column, rows};
 use crate::consistency::consistency;
 use crate::failure::{unreachable, unreadable};
 use crate::keyspace::UploadName;
 use crate::pieces::ValuePieces;
 use crate::row::{Mark, value_in};
-use crate::shared::{At, Column, rows};
 
 /// A row of a key, as it was read.
 pub(crate) struct Row {
@@ -50,7 +50,7 @@ impl At {
             Part::Mark => &self.keyspace.entities.get_mark,
         };
         let values = (self.keyspace.bucket(key), key);
-        let found = rows(self.shared.run_at(consistency, statement, values, self.read()).await?)?;
+        let found = rows(self.run_at(consistency, statement, values, self.read()).await?)?;
         let wrong = |error: &dyn std::fmt::Display| unreachable(format_args!("Cassandra's answer: {error}"));
         let (etag, value) = match part {
             Part::Whole => {
@@ -62,10 +62,14 @@ impl At {
                 (row.unwrap_or_default().0, None)
             }
         };
-        let Some(etag) = etag else { return Ok(None) };
+        etag.map(|etag| self.row_of(key, etag, value)).transpose()
+    }
+
+    /// The row with these columns.
+    pub(crate) fn row_of(&self, key: &[u8], etag: Bytes, value: Column) -> Result<Row, Error> {
         let mark = Mark::decode(&etag).ok_or_else(|| not_ours(key))?;
         self.shared.clock.observe(mark.stamp.version);
-        Ok(Some(Row { etag, mark, value }))
+        Ok(Row { etag, mark, value })
     }
 
     /// The cell of a row that was read as a whole.

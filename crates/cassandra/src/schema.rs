@@ -28,7 +28,7 @@ pub(crate) struct Wanted<'p> {
 
 impl Wanted<'_> {
     pub(crate) fn name(&self) -> String {
-        format!("{}_rf{}", self.place.keyspace, self.from)
+        self.place.keyspace_of(self.from)
     }
 
     fn replication(&self) -> String {

@@ -10,11 +10,13 @@ use ladoga_service::{
     Together,
 };
 
+use crate::at::At;
 use crate::consistency::waits_for;
 use crate::keyspace::is_decided;
 use crate::lifetime::lifetime;
+use crate::loop_session::LoopSession;
 use crate::range::RangePieces;
-use crate::shared::{At, Shared};
+use crate::shared::Shared;
 use crate::upload::{AllPieces, PiecesIn};
 use crate::write::Written;
 
@@ -22,8 +24,10 @@ use crate::write::Written;
 const PIECES_FROM_BYTES: u64 = (512 << 10) + 1;
 
 /// The service of a door to Cassandra.
+#[derive(Clone)]
 pub struct Cassandra {
     shared: Arc<Shared>,
+    own: LoopSession,
     /// How many writes of this event loop are under way that Cassandra puts in an order, which need not be the one in which they
     /// began. Plain writes are in the order of their versions.
     unordered: Rc<Cell<u64>>,
@@ -39,20 +43,26 @@ impl Drop for Unordered {
 }
 
 impl Cassandra {
+    /// Within the runtime of the event loop.
     pub(crate) fn new(shared: Arc<Shared>) -> Cassandra {
-        Cassandra { shared, unordered: Rc::default() }
+        Cassandra { own: LoopSession::begin(&shared), shared, unordered: Rc::default() }
     }
 
     /// Counts a write that begins, if it has no place in an order yet.
     fn begin(&self) -> Option<Unordered> {
-        is_decided(self.shared.writes).then(|| {
+        is_decided(self.shared.settings.writes).then(|| {
             self.unordered.set(self.unordered.get() + 1);
             Unordered(Rc::clone(&self.unordered))
         })
     }
 
     fn at(&self, context: &Context) -> impl Future<Output = Result<At, Error>> + use<> {
-        At::new(Arc::clone(&self.shared), context.replicas)
+        At::new(Arc::clone(&self.shared), self.own.get(&self.shared), context.replicas)
+    }
+
+    /// For what the driver's threads do.
+    fn at_threads(&self, context: &Context) -> impl Future<Output = Result<At, Error>> + use<> {
+        At::new(Arc::clone(&self.shared), Arc::clone(&self.shared.session), context.replicas)
     }
 
     /// Whether a write can be as the request asks for it.
@@ -78,7 +88,7 @@ impl Cassandra {
             // Before anything is waited for: what begins later is newer.
             let stamp = Stamp { expires_at_ms, ..Stamp::new(shared.clock.next()) };
             let (value, at) = (value?, at.await?);
-            if !is_decided(shared.writes) {
+            if !is_decided(shared.settings.writes) {
                 return at.put(key.as_ref(), &value, stamp).await;
             }
             let put = at.put_decided(key.as_ref(), value, expires_at_ms, &precondition);
@@ -148,7 +158,7 @@ impl KeyValue for Cassandra {
             let _begun = begun;
             let version = shared.clock.next();
             let at = at.await?;
-            if !is_decided(shared.writes) {
+            if !is_decided(shared.settings.writes) {
                 return at.delete(key.as_ref(), version).await;
             }
             at.shared.in_time(at.write(), at.delete_decided(key.as_ref(), &precondition)).await
@@ -224,7 +234,7 @@ impl KeyValue for Cassandra {
         range: KeyRange,
         format: Box<dyn RecordFormat>,
     ) -> Later<Result<Box<dyn Pieces>, Error>> {
-        let at = self.at(context);
+        let at = self.at_threads(context);
         Box::pin(async move {
             let pieces = RangePieces::begin(at.await?, range, format).await?;
             Ok(Box::new(pieces) as Box<dyn Pieces>)

@@ -1,37 +1,33 @@
 use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use bytes::Bytes;
-use ladoga_model::{Durability, Replicas};
+use ladoga_model::Durability;
 use ladoga_service::{Context, Error};
 use scylla::client::session::Session;
-use scylla::response::query_result::{QueryResult, QueryRowsResult};
-use scylla::serialize::row::SerializeRow;
-use scylla::statement::Consistency;
-use scylla::statement::prepared::PreparedStatement;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
 use crate::attempts::Attempts;
 use crate::clock::{DoorClock, WallUs};
-use crate::connect::{self, Place};
-use crate::consistency::consistency;
+use crate::connect::{self, Place, Serve};
 use crate::failure::{Asked, unreachable};
 use crate::keyspace::{Keyspace, is_decided};
 use crate::schema::{self, Wanted};
-use crate::settings::{Settings, Writes};
+use crate::sessions::Sessions;
+use crate::settings::Settings;
 use crate::start_error::StartError;
 
 /// What all event loops share.
 pub(crate) struct Shared {
-    pub(crate) session: Session,
+    /// The connections that the driver's own threads serve.
+    pub(crate) session: Arc<Session>,
+    /// Those of each event loop.
+    pub(crate) sessions: Sessions,
     pub(crate) runtime: Handle,
+    pub(crate) settings: Settings,
     pub(crate) clock: DoorClock,
-    pub(crate) writes: Writes,
-    pub(crate) timeout: Duration,
-    pub(crate) pieces_keep_ms: u64,
     pub(crate) counts: Counts,
     pub(crate) attempts: Arc<Attempts>,
     pub(crate) place: Place,
@@ -54,19 +50,18 @@ pub(crate) struct Counts {
 
 impl Shared {
     pub(crate) async fn connect(settings: &Settings, wall_us: WallUs) -> Result<Shared, StartError> {
-        let session = connect::connect(settings).await?;
+        let session = connect::connect(settings, Serve::Threads).await?;
         let place = connect::place(&session, settings)?;
         let is_synced = is_synced(&session, settings.durability).await?;
         let keyspaces = (0..=place.replicas_max).map(|_| OnceLock::new()).collect();
         let shared = Shared {
-            session,
+            session: Arc::new(session),
+            sessions: Sessions::default(),
             runtime: Handle::current(),
+            settings: settings.clone(),
             clock: DoorClock::new(wall_us),
-            writes: settings.writes,
-            timeout: Duration::from_millis(settings.timeout_ms),
-            pieces_keep_ms: settings.pieces_keep_ms,
             counts: Counts::default(),
-            attempts: Arc::default(),
+            attempts: Arc::new(Attempts::new()),
             place,
             is_synced,
             keyspaces,
@@ -82,7 +77,7 @@ impl Shared {
         if let Some(made) = slot.get() {
             return Ok(made);
         }
-        let wanted = Wanted { from, place: &self.place, writes: self.writes };
+        let wanted = Wanted { from, place: &self.place, writes: self.settings.writes };
         let made = Keyspace::prepare(&self.session, wanted, &self.attempts).await?;
         Ok(slot.get_or_init(|| Arc::new(made)))
     }
@@ -94,7 +89,8 @@ impl Shared {
         };
         match slot.get() {
             Some(made) => Ok(Arc::clone(made)),
-            None => self.make(from).await.map(Arc::clone).map_err(unreachable),
+            // In a box: this is the larger part of what would lie in memory for each request.
+            None => Box::pin(self.make(from)).await.map(Arc::clone).map_err(unreachable),
         }
     }
 
@@ -103,49 +99,14 @@ impl Shared {
         self.keyspaces.iter().filter_map(OnceLock::get)
     }
 
-    /// Runs a statement, and waits for as many copies as were asked for.
-    pub(crate) async fn run(
-        &self,
-        statement: &PreparedStatement,
-        values: impl SerializeRow,
-        asked: Asked,
-    ) -> Result<QueryResult, Error> {
-        self.run_at(consistency(asked.replicas), statement, values, asked).await
-    }
-
-    pub(crate) async fn run_at(
-        &self,
-        consistency: Consistency,
-        statement: &PreparedStatement,
-        values: impl SerializeRow,
-        asked: Asked,
-    ) -> Result<QueryResult, Error> {
-        let mut statement = statement.clone();
-        statement.set_consistency(consistency);
-        self.counts.statements.fetch_add(1, Ordering::Relaxed);
-        self.session.execute_unpaged(&statement, values).await.map_err(|error| {
-            self.counts.failures.fetch_add(1, Ordering::Relaxed);
-            asked.failed(&error)
-        })
-    }
-
-    /// The same of a statement that answers rows.
-    pub(crate) async fn rows(
-        &self,
-        statement: &PreparedStatement,
-        values: impl SerializeRow,
-        asked: Asked,
-    ) -> Result<QueryRowsResult, Error> {
-        rows(self.run(statement, values, asked).await?)
-    }
-
     /// What takes several statements has the time of one request.
     pub(crate) async fn in_time<T>(
         &self,
         asked: Asked,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        tokio::time::timeout(self.timeout, work).await.unwrap_or_else(|_| Err(asked.timed_out(self.timeout)))
+        let timeout = Duration::from_millis(self.settings.timeout_ms);
+        tokio::time::timeout(timeout, work).await.unwrap_or_else(|_| Err(asked.timed_out(timeout)))
     }
 
     /// Refuses what would not be as durable as the request asks for.
@@ -161,7 +122,7 @@ impl Shared {
 
     /// Refuses what only Cassandra can decide.
     pub(crate) fn check_decides(&self) -> Result<(), Error> {
-        if is_decided(self.writes) {
+        if is_decided(self.settings.writes) {
             return Ok(());
         }
         Err(Error::Unsupported(
@@ -190,34 +151,3 @@ async fn is_synced(session: &Session, durability: Durability) -> Result<Option<b
         _ => Ok(Some(is_synced)),
     }
 }
-
-/// The rows of an answer.
-pub(crate) fn rows(result: QueryResult) -> Result<QueryRowsResult, Error> {
-    result.into_rows_result().map_err(|error| unreachable(format_args!("Cassandra's answer: {error}")))
-}
-
-/// What a request needs to go on by itself.
-#[derive(Clone)]
-pub(crate) struct At {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) keyspace: Arc<Keyspace>,
-    pub(crate) replicas: Replicas,
-}
-
-impl At {
-    pub(crate) async fn new(shared: Arc<Shared>, replicas: Replicas) -> Result<At, Error> {
-        let keyspace = shared.keyspace(replicas.from).await?;
-        Ok(At { shared, keyspace, replicas })
-    }
-
-    pub(crate) fn read(&self) -> Asked {
-        Asked::read(self.replicas)
-    }
-
-    pub(crate) fn write(&self) -> Asked {
-        Asked::write(self.replicas)
-    }
-}
-
-/// A column of bytes, or nothing.
-pub(crate) type Column = Option<Bytes>;

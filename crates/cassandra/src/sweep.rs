@@ -14,11 +14,12 @@ use ladoga_model::Replicas;
 use ladoga_service::Error;
 use scylla::statement::Consistency;
 
+use crate::at::At;
 use crate::failure::unreachable;
 use crate::keyspace::UploadName;
 use crate::read::{Part, not_ours};
 use crate::row::decode_version;
-use crate::shared::{At, Shared};
+use crate::shared::Shared;
 
 /// So many large values without a row are remembered in a keyspace; others wait for the next look.
 const UNNAMED_MAX: usize = 65_536;
@@ -34,7 +35,8 @@ type Unnamed = HashMap<UploadName, u64>;
 pub(crate) async fn sweep(shared: Weak<Shared>) {
     let mut unnamed: HashMap<u32, Unnamed> = HashMap::new();
     loop {
-        let Some(pause_ms) = shared.upgrade().map(|shared| (shared.pieces_keep_ms / LOOKS).max(1)) else {
+        let Some(pause_ms) = shared.upgrade().map(|shared| (shared.settings.pieces_keep_ms / LOOKS).max(1))
+        else {
             return;
         };
         tokio::time::sleep(Duration::from_millis(pause_ms)).await;
@@ -42,7 +44,8 @@ pub(crate) async fn sweep(shared: Weak<Shared>) {
         let keyspaces: Vec<_> = shared.keyspaces().map(Arc::clone).collect();
         for keyspace in keyspaces {
             let (from, replicas) = (keyspace.from, Replicas::majority_of(keyspace.from));
-            let at = At { shared: Arc::clone(&shared), keyspace, replicas };
+            let at =
+                At { session: Arc::clone(&shared.session), shared: Arc::clone(&shared), keyspace, replicas };
             let before = unnamed.entry(from).or_default();
             match at.look(before).await {
                 Ok(found) => *before = found,
@@ -78,7 +81,7 @@ impl At {
         let (key, upload) =
             after.map_or((&[][..], Vec::new()), |after| (&after.key[..], after.columns().1.to_vec()));
         let values = (bucket, key, upload, PAGE_ROWS as i32);
-        let found = self.shared.rows(&self.keyspace.pieces.uploads, values, self.read()).await?;
+        let found = self.rows(&self.keyspace.pieces.uploads, values, self.read()).await?;
         let wrong = |error: &dyn std::fmt::Display| unreachable(format_args!("Cassandra's answer: {error}"));
         let rows = found.rows::<(Bytes, Bytes)>().map_err(|error| wrong(&error))?;
         let mut names = Vec::new();
@@ -97,7 +100,7 @@ impl At {
         }
         let now_ms = self.shared.clock.wall_ms();
         let since_ms = before.get(&name).copied().unwrap_or(now_ms);
-        if now_ms.saturating_sub(since_ms) >= self.shared.pieces_keep_ms {
+        if now_ms.saturating_sub(since_ms) >= self.shared.settings.pieces_keep_ms {
             self.remove_pieces(&name).await?;
             self.shared.counts.swept.fetch_add(1, Ordering::Relaxed);
         } else if found.len() < UNNAMED_MAX {

@@ -4,10 +4,10 @@ use bytes::{Buf, Bytes, BytesMut};
 use ladoga_model::HybridClock;
 use ladoga_service::{Error, Later, StoreError, Upload};
 
+use crate::at::At;
 use crate::failure::{of_store, unreachable};
 use crate::keyspace::UploadName;
 use crate::pieces::PIECE_BYTES;
-use crate::shared::At;
 
 /// A value on its way in.
 pub struct PiecesIn {
@@ -36,7 +36,7 @@ impl PiecesIn {
         let name = UploadName { key: Bytes::copy_from_slice(key), upload: at.shared.clock.next() };
         let (key, upload) = name.columns();
         let values = (at.keyspace.bucket(key), key, &upload[..]);
-        at.shared.run(&at.keyspace.pieces.begin, values, at.write()).await?;
+        at.run(&at.keyspace.pieces.begin, values, at.write()).await?;
         let begun = Begun { at, name: Some(name) };
         Ok(PiecesIn { begun, rest: BytesMut::new(), pieces: 0, length: 0 })
     }
@@ -52,7 +52,7 @@ impl PiecesIn {
         let Begun { at, name } = &self.begun;
         let (key, upload) = name.as_ref().expect("it is named until it is finished").columns();
         let values = (key, &upload[..], self.pieces, &self.rest[..bytes]);
-        at.shared.run(&at.keyspace.pieces.put, values, at.write()).await.map_err(of_store)?;
+        at.run(&at.keyspace.pieces.put, values, at.write()).await.map_err(of_store)?;
         self.rest.advance(bytes);
         self.pieces += 1;
         self.length += bytes as u64;
@@ -89,7 +89,7 @@ impl AllPieces {
         let name = self.begun.name.take().expect("it is kept once");
         let shared = &self.begun.at.shared;
         let began_ms = HybridClock::wall_ms(name.upload.timestamp);
-        if shared.clock.wall_ms().saturating_sub(began_ms) >= shared.pieces_keep_ms {
+        if shared.clock.wall_ms().saturating_sub(began_ms) >= shared.settings.pieces_keep_ms {
             return Err(unreachable(
                 "the value took so long to arrive that its first pieces may be removed already",
             ));
@@ -115,8 +115,8 @@ impl At {
     /// Removes the pieces of a value, and the note that there are any.
     pub(crate) async fn remove_pieces(&self, name: &UploadName) -> Result<(), Error> {
         let (key, upload) = name.columns();
-        self.shared.run(&self.keyspace.pieces.delete, (key, &upload[..]), self.write()).await?;
+        self.run(&self.keyspace.pieces.delete, (key, &upload[..]), self.write()).await?;
         let values = (self.keyspace.bucket(key), key, &upload[..]);
-        self.shared.run(&self.keyspace.pieces.forget, values, self.write()).await.map(drop)
+        self.run(&self.keyspace.pieces.forget, values, self.write()).await.map(drop)
     }
 }

@@ -4,11 +4,11 @@ use bytes::Bytes;
 use ladoga_model::{Stamp, Version};
 use ladoga_service::Error;
 
+use crate::at::At;
 use crate::clock::timestamp_of;
 use crate::keyspace::UploadName;
 use crate::lifetime::seconds_left;
 use crate::row::{Mark, ValueColumn};
-use crate::shared::At;
 
 /// What is written under a key.
 #[derive(Debug, Clone)]
@@ -49,14 +49,14 @@ impl At {
             seconds_left(stamp.expires_at_ms, self.shared.clock.wall_ms()),
             timestamp_of(stamp.version),
         );
-        self.shared.run(&self.keyspace.entities.put, values, self.write()).await?;
+        self.run(&self.keyspace.entities.put, values, self.write()).await?;
         Ok(stamp.version)
     }
 
     /// Deletes a key.
     pub(crate) async fn delete(&self, key: &[u8], version: Version) -> Result<Version, Error> {
         let values = (timestamp_of(version), self.keyspace.bucket(key), key);
-        self.shared.run(&self.keyspace.entities.delete, values, self.write()).await?;
+        self.run(&self.keyspace.entities.delete, values, self.write()).await?;
         Ok(version)
     }
 }

@@ -44,7 +44,8 @@ impl Stateless {
         let (services, nodes) = (driver.services(), driver.replicas_max());
         let server = Server::start(config, move |index, context| {
             let services = services.clone();
-            let opening = Rc::new(Opening::new(move || Some(services())));
+            let service = services();
+            let opening = Rc::new(Opening::new(move || Some(service.clone())));
             loops.entrances(index, loops.door(context, opening, (nodes, false), None))
         })?;
         Ok(Stateless { server, driver, supervisor, access })

@@ -5,7 +5,7 @@ use futures::stream::{StreamExt, TryStreamExt, iter};
 use ladoga_service::{Error, KeySpan};
 
 use super::slice::{Bounds, KeyRow, PAGE_ROWS, Slice};
-use crate::shared::At;
+use crate::at::At;
 
 /// So many statements of a range are under way at a time.
 pub(super) const STATEMENTS_MAX: usize = 32;

@@ -4,10 +4,10 @@ use bytes::Bytes;
 use ladoga_model::KEY_BYTES_MAX;
 use ladoga_service::{Error, KeySpan};
 
+use crate::at::{At, Column};
 use crate::failure::unreachable;
 use crate::read::not_ours;
 use crate::row::Mark;
-use crate::shared::{At, Column};
 
 /// So many keys of a bucket are read at a time.
 pub(super) const PAGE_ROWS: usize = 32;
@@ -92,7 +92,7 @@ impl At {
         let entities = &self.keyspace.entities;
         let statement = if is_reverse { &entities.page_back } else { &entities.page };
         let values = (bucket, &bounds.from, &bounds.to, rows_max as i32);
-        let found = self.shared.rows(statement, values, self.read()).await?;
+        let found = self.rows(statement, values, self.read()).await?;
         let wrong = |error: &dyn std::fmt::Display| unreachable(format_args!("Cassandra's answer: {error}"));
         let rows = found.rows::<(Bytes, Column)>().map_err(|error| wrong(&error))?;
         let mut page = Vec::with_capacity(rows_max);

@@ -5,9 +5,9 @@ use ladoga_service::{Error, KeyRange, Later, Piece, Pieces, RecordFormat, StoreE
 
 use super::merge::{Merge, MergedRow};
 use super::values::{Record, RecordValue};
+use crate::at::At;
 use crate::failure::of_store;
 use crate::pieces::ValuePieces;
-use crate::shared::At;
 
 /// A piece of an answer is about so long.
 const PIECE_BYTES: usize = 256 << 10;

@@ -5,11 +5,11 @@ use futures::stream::{StreamExt, TryStreamExt, iter};
 use ladoga_service::Error;
 
 use super::merge::{MergedRow, STATEMENTS_MAX};
+use crate::at::{At, Column};
 use crate::failure::unreachable;
 use crate::keyspace::UploadName;
 use crate::read::{inline, not_ours};
 use crate::row::Mark;
-use crate::shared::{At, Column};
 
 /// The value of a record.
 pub(super) enum RecordValue {
@@ -60,7 +60,7 @@ impl At {
 
     async fn run_of_values(self, bucket: i32, (first, last): (Bytes, Bytes)) -> Result<Found, Error> {
         let values = (bucket, &first[..], &last[..]);
-        let found = self.shared.rows(&self.keyspace.entities.values, values, self.read()).await?;
+        let found = self.rows(&self.keyspace.entities.values, values, self.read()).await?;
         let wrong = |error: &dyn std::fmt::Display| unreachable(format_args!("Cassandra's answer: {error}"));
         let rows = found.rows::<(Bytes, Column, Column)>().map_err(|error| wrong(&error))?;
         let mut found = Found::new();

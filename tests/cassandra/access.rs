@@ -3,7 +3,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ladoga_cassandra_nodes::{CommitLogSync, Login, Nodes, Setup};
+use ladoga_cassandra_nodes::{CommitLogSync, Login, Nodes, Room, Setup};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
@@ -17,6 +17,9 @@ use crate::support::{
     Directory, Ladoga, Launch, Node, Outcome, Port, assert_refusal, cassandra, entity, value, wait_for,
     wait_until,
 };
+
+/// How much it takes: a part of it is its own tables.
+const QUOTA_BYTES: u64 = 32 << 20;
 
 /// A Cassandra that asks for a password and speaks TLS, and its administrator.
 struct Guarded {
@@ -42,6 +45,7 @@ impl Guarded {
             sync: CommitLogSync::Periodic,
             login: Login::ByPassword,
             certificate: Some(&certificate),
+            room: Room::Quota(QUOTA_BYTES),
         };
         let nodes = cassandra(1, setup)?;
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
@@ -117,6 +121,7 @@ fn passwords_rights_and_tls_are_those_of_cassandra() {
     who_is_let_in(&guarded);
     what_may_be_done(&guarded);
     what_is_there_already(&guarded);
+    what_no_room_is_left_for(&guarded);
 }
 
 fn who_is_let_in(guarded: &Guarded) {
@@ -184,4 +189,30 @@ fn what_is_there_already(guarded: &Guarded) {
     {
         start(keyspace).expect_failure(1, &["has tables of another layout", what]);
     }
+}
+
+fn what_no_room_is_left_for(guarded: &Guarded) {
+    drop(guarded.door("bulk", "cassandra", "cassandra"));
+    guarded.cql(&["GRANT SELECT ON KEYSPACE bulk_rf1 TO door", "GRANT MODIFY ON KEYSPACE bulk_rf1 TO door"]);
+    let (door, bulk) = (guarded.door("own", "door", "open"), guarded.door("bulk", "door", "open"));
+    let (mut connection, mut to_bulk) = (door.connect(), bulk.connect());
+    connection.put("before", b"v");
+    let refused = (0..2 * QUOTA_BYTES).step_by(100_000).find_map(|number| {
+        let put = to_bulk.request("PUT", &entity(format!("{number}")), Some(&value(number, 100_000)));
+        (put.status != 201).then_some(put)
+    });
+    let refused = refused.expect("a quota that is used up");
+    assert_refusal(&refused, 507, "PUT above the quota");
+    assert!(refused.text().contains("disk usage"), "{}", refused.text());
+    let put = connection.request("PUT", &entity("more"), Some(b"v"));
+    assert_refusal(&put, 507, "PUT to another keyspace");
+    let deleted = connection.request("DELETE", &entity("before"), None);
+    assert_refusal(&deleted, 507, "DELETE, which Cassandra refuses as well");
+    assert_eq!(connection.value("before").as_deref(), Some(&b"v"[..]));
+    drop(bulk);
+    guarded.cql(&["DROP KEYSPACE bulk_rf1"]);
+    wait_until("writes that come back by themselves", || {
+        connection.request("PUT", &entity("more"), Some(b"v")).status == 201
+    });
+    assert_eq!(connection.value("before").as_deref(), Some(&b"v"[..]));
 }

@@ -6,8 +6,9 @@
 //! - `quorum`: three nodes, of which one is killed, frozen, or all are
 //! - `doors`: what is particular about a door: large values, ranges over all buckets, several doors
 //! - `copy`: all records into Cassandra, and out of it
-//! - `access`: passwords, rights and TLS of Cassandra
+//! - `access`: passwords, rights, TLS and a quota of Cassandra
 //! - `starting`: what is said if a door cannot start
+//! - `room`: a disk that is full
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
 #[path = "../support/mod.rs"]
@@ -35,6 +36,9 @@ mod quorum;
 mod range_options;
 #[path = "../http/ranges.rs"]
 mod ranges;
+mod room;
+#[path = "../disk/small_disk.rs"]
+mod small_disk;
 mod starting;
 #[path = "../http/values.rs"]
 mod values;

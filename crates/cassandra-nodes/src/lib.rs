@@ -20,4 +20,4 @@ mod yaml;
 pub use jars::Installed;
 pub use node::Node;
 pub use nodes::Nodes;
-pub use yaml::{CommitLogSync, Login, Setup};
+pub use yaml::{CommitLogSync, Login, Room, Setup};

@@ -20,6 +20,8 @@ pub struct Node {
     installed: Installed,
     host: Ipv4Addr,
     directory: PathBuf,
+    /// The command that it is run by, if it is not run as it is.
+    wrapper: Vec<String>,
     process: Option<Child>,
 }
 
@@ -28,11 +30,11 @@ impl Node {
         installed: &Installed,
         host: Ipv4Addr,
         directory: PathBuf,
-        yaml: &str,
+        (yaml, wrapper): (&str, &[String]),
     ) -> io::Result<Node> {
         fs::create_dir_all(&directory)?;
         fs::write(directory.join("cassandra.yaml"), yaml)?;
-        Ok(Node { installed: installed.clone(), host, directory, process: None })
+        Ok(Node { installed: installed.clone(), host, directory, wrapper: wrapper.to_vec(), process: None })
     }
 
     /// Where clients connect.
@@ -54,8 +56,10 @@ impl Node {
         assert!(self.process.is_none(), "the node runs already");
         let log = || OpenOptions::new().create(true).append(true).open(self.log_path());
         // It ends with this process, even if that is killed.
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "--"]).arg(&self.installed.java);
+        let ending = ["setpriv", "--pdeathsig", "KILL", "--"].map(str::to_owned);
+        let mut words = self.wrapper.iter().chain(&ending);
+        let mut command = Command::new(words.next().expect("there are some"));
+        command.args(words).arg(&self.installed.java);
         command.arg(prefixed("-javaagent:", &self.installed.jars.join("jamm-0.4.0.jar"))).args(options());
         command.arg(prefixed("-Dcassandra.config=file://", &self.directory.join("cassandra.yaml")));
         command.arg(prefixed("-Dcassandra.storagedir=", &self.directory));

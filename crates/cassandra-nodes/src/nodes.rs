@@ -23,7 +23,7 @@ impl Nodes {
         for (index, &host) in seeds.iter().enumerate() {
             let own = directory.join(format!("{}", index + 1));
             let yaml = yaml(host, &seeds, &own, setup);
-            let node = Node::new(installed, host, own.clone(), &yaml)?;
+            let node = Node::new(installed, host, own.clone(), (&yaml, setup.room.wrapper()))?;
             if let Some(make) = setup.certificate {
                 fs::write(own.join(CERTIFICATE_FILE), make(host))?;
             }

@@ -34,12 +34,13 @@ const OPENS: [&str; 16] = [
 ];
 
 /// Of Cassandra: it runs in the foreground, does not wait for nodes that are not there, and is soon ready.
-const PROPERTIES: [&str; 7] = [
+const PROPERTIES: [&str; 8] = [
     "-Djdk.attach.allowAttachSelf=true",
     "-Dcassandra-foreground=yes",
     "-Dcassandra.skip_wait_for_gossip_to_settle=0",
     "-Dcassandra.ring_delay_ms=1000",
     "-Dcassandra.superuser_setup_delay_ms=0",
+    "-Dcassandra.disk_usage.monitor_interval_ms=500",
     // The compiler that is done soonest: nodes do not live for long.
     "-XX:TieredStopAtLevel=1",
     "-XX:+ExitOnOutOfMemoryError",

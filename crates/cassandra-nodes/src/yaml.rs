@@ -31,12 +31,55 @@ pub struct Setup<'s> {
     pub login: Login,
     /// What makes the key and the certificate of the node at an address, as PEM. Clients have to speak TLS then.
     pub certificate: Option<&'s dyn Fn(Ipv4Addr) -> String>,
+    /// How much room they have for data.
+    pub room: Room<'s>,
+}
+
+/// How much room there is for data.
+#[derive(Debug, Clone, Copy)]
+pub enum Room<'s> {
+    /// As much as the disk has.
+    Disk,
+    /// From this many bytes on, Cassandra refuses the writes of whoever has to log in and is no superuser.
+    Quota(u64),
+    /// A disk that is mounted here for programs that this command runs.
+    SmallDisk(&'s Path, &'s [String]),
 }
 
 impl Setup<'_> {
     /// For everybody, without TLS.
     pub const fn open(sync: CommitLogSync) -> Self {
-        Setup { sync, login: Login::Anybody, certificate: None }
+        Setup { sync, login: Login::Anybody, certificate: None, room: Room::Disk }
+    }
+}
+
+impl Room<'_> {
+    /// Where data is, of a node in this directory.
+    fn directory<'d>(&'d self, directory: &'d Path) -> &'d Path {
+        match self {
+            Room::SmallDisk(path, _) => path,
+            Room::Disk | Room::Quota(_) => directory,
+        }
+    }
+
+    /// The command that runs a node.
+    pub(crate) fn wrapper(&self) -> &[String] {
+        match self {
+            Room::SmallDisk(_, wrapper) => wrapper,
+            Room::Disk | Room::Quota(_) => &[],
+        }
+    }
+
+    fn yaml(&self) -> String {
+        match self {
+            Room::Disk => String::new(),
+            // Without snapshots of what is dropped, which would take as much room.
+            Room::Quota(bytes) => format!(
+                "data_disk_usage_max_disk_size: {bytes}B\ndata_disk_usage_percentage_warn_threshold: 80\n\
+                 data_disk_usage_percentage_fail_threshold: 90\nauto_snapshot: false\n"
+            ),
+            Room::SmallDisk(..) => "commitlog_segment_size: 4MiB\ncommitlog_total_space: 16MiB\n".to_owned(),
+        }
     }
 }
 
@@ -58,8 +101,10 @@ pub(crate) fn yaml(host: Ipv4Addr, seeds: &[Ipv4Addr], directory: &Path, setup: 
          native_transport_port: {NATIVE_PORT}\n",
         seeds.join(",")
     );
+    let large = setup.room.directory(directory);
+    let _ = writeln!(text, "data_file_directories:\n  - {}", large.join("data").display());
+    let _ = writeln!(text, "commitlog_directory: {}", large.join("commitlog").display());
     for (name, folder) in [
-        ("commitlog_directory", "commitlog"),
         ("saved_caches_directory", "saved_caches"),
         ("hints_directory", "hints"),
         ("cdc_raw_directory", "cdc_raw"),
@@ -72,7 +117,7 @@ pub(crate) fn yaml(host: Ipv4Addr, seeds: &[Ipv4Addr], directory: &Path, setup: 
     {
         let _ = writeln!(text, "{kind}_timeout: 60s");
     }
-    let _ = writeln!(text, "data_file_directories:\n  - {}", directory.join("data").display());
+    text.push_str(&setup.room.yaml());
     text.push_str(match setup.sync {
         CommitLogSync::Periodic => "commitlog_sync: periodic\ncommitlog_sync_period: 1000ms\n",
         CommitLogSync::Batch => "commitlog_sync: batch\n",

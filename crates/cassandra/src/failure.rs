@@ -6,6 +6,10 @@ use ladoga_model::Replicas;
 use ladoga_service::{Error, StoreError, TooFewReplicas};
 use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
 
+/// What is in the words of Cassandra if nodes have used up the room that its configuration permits them
+/// (`data_disk_usage_percentage_fail_threshold`). There is no other sign of it.
+const QUOTA: &str = "disk usage exceeds failure threshold";
+
 /// What was asked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked {
@@ -76,6 +80,9 @@ impl Asked {
             DbError::Unauthorized => unreachable(format_args!(
                 "the user of --cassandra-user has too few rights: {words}; GRANT SELECT and MODIFY on its keyspaces TO it"
             )),
+            DbError::Invalid if words.contains(QUOTA) => {
+                Error::Store(StoreError::NoRoom { reason: format!("Cassandra has no room: {words}") })
+            }
             _ => unreachable(format_args!("Cassandra refuses: {error}: {words}")),
         }
     }
@@ -129,6 +136,19 @@ mod tests {
         );
         let late = Asked::read(TWO_OF_THREE).failed(&ExecutionError::RequestTimeout(Duration::from_secs(5)));
         assert!(matches!(late, Error::TooFewReplicas(few) if !few.may_have_happened && few.required == 2));
+    }
+
+    #[test]
+    fn a_quota_that_is_used_up_is_told_from_what_is_invalid() {
+        let refused = |words: &str| {
+            let attempt = RequestAttemptError::DbError(DbError::Invalid, words.to_owned());
+            Asked::write(TWO_OF_THREE).failed(&ExecutionError::LastAttemptError(attempt))
+        };
+        let full =
+            refused("Guardrail violated: Write request failed because disk usage exceeds failure threshold");
+        assert!(matches!(full, Error::Store(StoreError::NoRoom { .. })), "{full}");
+        let other = refused("unconfigured table entities");
+        assert!(matches!(other, Error::Store(StoreError::Unreachable { .. })), "{other}");
     }
 
     #[test]

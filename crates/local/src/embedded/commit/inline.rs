@@ -30,7 +30,7 @@ const INLINE_PAUSE_NS_MAX: u64 = 1_600_000_000;
 /// comes before the answer, and neither a flush nor another writer is in the way. Otherwise the committer thread commits.
 ///
 /// A sync is waited for on the loop if it would keep nobody waiting but the one who asked for it: handing the write to the
-/// committer and its outcome back takes two threads to be woken, which is as long as a fast disk takes.
+/// committer and its outcome back takes two threads to be woken, one after the other.
 pub(in super::super) struct InlineCommitter {
     clock: Arc<dyn Clock>,
     queue: Arc<CommitShared>,

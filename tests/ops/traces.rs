@@ -251,8 +251,9 @@ fn a_collector_with_tls_is_known_by_its_authority_and_knows_the_node() {
         exported
     };
     let with = |[ca, cert, key]: [&str; 3]| {
-        let launch = Launch::new().flag("--otlp", &collector.url()).flag("--otlp-ca", &path(ca));
-        launch.flag("--otlp-cert", &path(cert)).flag("--otlp-key", &path(key))
+        let launch = Launch::new().flag("--otlp", &collector.url()).env("LADOGA_OTLP_CA", &path(ca));
+        let launch = launch.env("LADOGA_OTLP_CERT", &path(cert)).env("LADOGA_OTLP_KEY", &path(key));
+        launch.env("LADOGA_OTLP_TIMEOUT_MS", "9000")
     };
     assert!(exported(with(["certs/ca.pem", "certs/node.pem", "certs/node.key"])) > 0.0);
     let taken = collector.spans().len();
@@ -301,7 +302,7 @@ fn only_who_is_let_in_says_what_is_recorded() {
     for _ in 0..20 {
         assert_eq!(ask(&mut connection, &put, &stranger, ""), 401);
         assert_eq!(ask(&mut connection, &put, &liar, "Authorization: Bearer ladoga_nonsense\r\n"), 401);
-        assert_eq!(ask(&mut connection, "PUT /nowhere", &nowhere, &authorization), 404);
+        assert_eq!(ask(&mut connection, "PUT /nowhere", &nowhere, &authorization), 400);
     }
     assert_eq!(ask(&mut connection, &put, &own, &authorization), 201);
     collector.trace(&own, 2);

@@ -112,7 +112,7 @@ fn reachable(mut spans: Vec<Span>, missing: &[String]) -> String {
         }
     }
     let mut text = if merged.is_empty() {
-        "no backup with enough log behind it is there (`ladoga serve --keep-log`)".to_owned()
+        "no backup with log behind it is there (`ladoga serve --keep-log`)".to_owned()
     } else {
         let spans: Vec<String> = merged.iter().map(Span::to_string).collect();
         format!("expected a time {}", spans.join(", or "))

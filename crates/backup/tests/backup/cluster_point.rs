@@ -93,7 +93,7 @@ fn fewer_nodes_than_acknowledge_a_write_may_be_missing() {
         group.live(&*env.rng, 40);
         group.ship(&env, &of[..2]).expect("a log");
         let (from_ms, until_ms) = span(&env, &id);
-        assert_eq!(until_ms > all_ms, true, "two of three are enough");
+        assert!(until_ms > all_ms, "two of three are enough");
         for attempt in 0..6 {
             let at_ms = from_ms + env.rng.below(until_ms - from_ms + 1);
             let found = at(&env, at_ms, &format!("/at-{attempt}")).expect("a restore");

@@ -65,6 +65,7 @@ fn add(arguments: &AddCertsArguments) -> Result<(), Failure> {
     Ok(())
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is for `map_err`")]
 fn not_made(error: rcgen::Error) -> Failure {
     Failure::Failed(format!("cannot make a certificate: {error}"))
 }

@@ -12,11 +12,13 @@
 //! - `spread`: a value that does not fit into memory, to many nodes at once
 //! - `target`: uploads such a value to one node; `fetch`: reads it from one
 //! - `merge`: the entities of all nodes
+//! - `backup`: what a checkpoint and the log of this node are to those of the others
 //! - `obstacles`: why a request would not be served now
 //! - `starting`: waits for nodes that are starting
 //! - `failures`: why a replica did not answer, as `ladoga_cluster` names it
 
 mod alone;
+mod backup;
 mod ballots;
 mod change;
 mod conditional;

@@ -6,12 +6,13 @@ use bytes::Bytes;
 use ladoga_cluster::Refusal;
 use ladoga_model::{Cell, Stamp, Ttl, Version};
 use ladoga_service::{
-    BackupAnswer, BackupStep, ChangeFormat, ClusterCut, Context, Error, Followed, Follower, KeyRange,
-    KeyValue, KeyWrite, Later, LogMember, Lookup, Metric, Pieces, Precondition, RecordFormat, Scope,
-    StoreError, StoredCell, Together, Upload,
+    BackupAnswer, BackupStep, ChangeFormat, Context, Error, Followed, Follower, KeyRange, KeyValue, KeyWrite,
+    Later, Lookup, Metric, Pieces, Precondition, RecordFormat, Scope, StoreError, StoredCell, Together,
+    Upload,
 };
 
 use super::alone::AloneInCluster;
+use super::backup::Before;
 use super::conditional::{admit, expire, increment, write_if, write_uploaded_if};
 use super::fenced::{read, write};
 use super::fetch::open_found;
@@ -20,7 +21,6 @@ use super::obstacles::obstacles_of;
 use super::plan::Plan;
 use super::spread::{Spread, spread};
 use super::starting::until_it_may_coordinate;
-use crate::cluster::Cluster;
 use crate::own::OwnReplica;
 use crate::planted::{note_time, note_version, noted_time};
 use ladoga_local::OneNode;
@@ -262,26 +262,11 @@ impl<S: Store> KeyValue for Replicated<S> {
 
     fn backup(&self, step: BackupStep) -> Later<Result<BackupAnswer, Error>> {
         let cluster = Arc::clone(&self.replica.cluster);
-        // Before the checkpoint: what it had synced by now is in it, and if it becomes whole later, what it was given for that may not be.
-        let (synced_before, was_whole) = (cluster.stability().synced_before(), cluster.stability().has_all());
-        // Before the log is sealed: what was acknowledged by then is in it. Versions go by this time, which is that of a majority. This
-        // millisecond is not over.
-        let reaches_ms = cluster.versions.time_ms().saturating_sub(1);
+        let before = Before::of(&cluster);
         let answered = self.own.backup(step);
         Box::pin(async move {
             let mut answer = answered.await?;
-            match &mut answer {
-                BackupAnswer::Begun(begun) => {
-                    // By the same time, and no earlier than any value has expired by it.
-                    begun.taken_ms = cluster.versions.expiry_time_ms();
-                    begun.cut = Some(cut(&cluster, (synced_before, was_whole)));
-                }
-                BackupAnswer::Log(log) => {
-                    log.reaches_ms = reaches_ms;
-                    log.member = Some(member(&cluster, was_whole));
-                }
-                BackupAnswer::Bytes(_) | BackupAnswer::Ended => {}
-            }
+            before.add_to(&mut answer, &cluster);
             Ok(answer)
         })
     }
@@ -298,39 +283,6 @@ impl<S: Store> KeyValue for Replicated<S> {
 
     fn metrics(&self) -> Vec<Metric> {
         self.own.metrics()
-    }
-}
-
-fn names(cluster: &Cluster) -> Vec<String> {
-    cluster.nodes.iter().map(|(id, _)| cluster.nodes.name(id).to_owned()).collect()
-}
-
-fn own_incarnation(cluster: &Cluster) -> u64 {
-    let incarnations = cluster.stability().incarnations(&[cluster.own]);
-    incarnations.first().map_or(0, |incarnation| incarnation.0)
-}
-
-/// Whose the log is that was just listed. Behind the listing: a node that has lost what was in it may know that by now.
-fn member(cluster: &Cluster, was_whole: bool) -> LogMember {
-    LogMember {
-        nodes: names(cluster),
-        own: cluster.own.index(),
-        is_whole: was_whole && cluster.stability().has_all(),
-        incarnation: own_incarnation(cluster),
-    }
-}
-
-/// What a checkpoint that was just made is to the others of the cluster.
-fn cut(cluster: &Cluster, (synced_before, was_whole): (u64, bool)) -> ClusterCut {
-    let stability = cluster.stability();
-    ClusterCut {
-        nodes: names(cluster),
-        own: cluster.own.index(),
-        is_whole: was_whole && stability.has_all(),
-        synced_before,
-        // Behind the checkpoint: no deletion was dropped from it that is not older than this.
-        dropped_before: stability.droppable_before(),
-        incarnation: own_incarnation(cluster),
     }
 }
 

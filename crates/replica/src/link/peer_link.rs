@@ -13,7 +13,7 @@ use super::error::PeerError;
 use super::traced::AskedSpan;
 use crate::cluster::Cluster;
 use crate::membership::PeerView;
-use crate::wire::{Answer, PROTOCOL_VERSION_MIN, READS_SINCE, Reads, Request, TRACES_MAX, announce_traces};
+use crate::wire::{Answer, PROTOCOL_VERSION_MIN, READS_SINCE, Reads, Request, TRACES_MAX, told_traces};
 
 /// The error of a connection that the peer closed because it was idle.
 pub(crate) const IDLE: &str = "the peer closed a connection that was not used";
@@ -202,7 +202,9 @@ impl PeerLink {
     pub(crate) fn swap_unsent(&self, output: &mut BytesMut) {
         let mut unsent = self.unsent.borrow_mut();
         self.unsent_reads.borrow_mut().put(&mut unsent);
-        announce_traces(self.version.get(), self.unsent_traces.take(), output);
+        if let Some(traces) = told_traces(self.version.get(), self.unsent_traces.take()) {
+            Request::Traces(traces).put(output, u32::MAX);
+        }
         if output.is_empty() {
             std::mem::swap(output, &mut unsent);
         } else {

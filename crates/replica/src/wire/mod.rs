@@ -36,7 +36,7 @@ pub(crate) use forward::{CONTENDED, FORWARD_BYTES_MAX, FORWARD_VERSIONS_MAX, FOR
 pub(crate) use frame::frame_bytes;
 pub(crate) use reads::{READS_SINCE, Reads};
 pub(crate) use record::{Record, put_mark, put_record, take_record};
-pub(crate) use traces::{TRACES_MAX, announce_traces};
+pub(crate) use traces::{TRACES_MAX, told_traces};
 
 use bytes::BytesMut;
 

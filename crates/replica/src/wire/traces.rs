@@ -3,7 +3,6 @@ use ladoga_model::TraceContext;
 
 use super::frame::FrameError;
 use super::reader::Reader;
-use super::request::Request;
 
 /// The version of the protocol from which on a frame may say of which traces the requests behind it are.
 const TRACES_SINCE: u8 = 9;
@@ -21,11 +20,9 @@ pub(super) fn put_traces(out: &mut BytesMut, traces: &[(u32, TraceContext)]) {
     }
 }
 
-/// Says of which traces the requests are that come behind it, to a peer that speaks a version that has words for that.
-pub(crate) fn announce_traces(version: u8, traces: Vec<(u32, TraceContext)>, out: &mut BytesMut) {
-    if version >= TRACES_SINCE && !traces.is_empty() {
-        Request::Traces(traces).put(out, u32::MAX);
-    }
+/// What a peer is told of these traces: nothing, if it speaks a version that has no words for that.
+pub(crate) fn told_traces(version: u8, traces: Vec<(u32, TraceContext)>) -> Option<Vec<(u32, TraceContext)>> {
+    (version >= TRACES_SINCE && !traces.is_empty()).then_some(traces)
 }
 
 pub(super) fn take_traces(mut reader: Reader) -> Result<Vec<(u32, TraceContext)>, FrameError> {
@@ -46,7 +43,7 @@ pub(super) fn take_traces(mut reader: Reader) -> Result<Vec<(u32, TraceContext)>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{Frame, PROTOCOL_VERSION_MIN, take_frame};
+    use crate::wire::{Frame, PROTOCOL_VERSION_MIN, Request, take_frame};
 
     fn traces(count: u8) -> Vec<(u32, TraceContext)> {
         let context = |n: u8| TraceContext { trace_id: [n + 1; 16], span_id: [n + 2; 8] };
@@ -68,17 +65,11 @@ mod tests {
 
     #[test]
     fn a_peer_of_a_release_without_traces_is_sent_none() {
-        let announced = |version: u8, count: u8| {
-            let mut out = BytesMut::new();
-            announce_traces(version, traces(count), &mut out);
-            out
-        };
         for version in PROTOCOL_VERSION_MIN..TRACES_SINCE {
-            assert!(announced(version, 3).is_empty(), "version {version}");
+            assert_eq!(told_traces(version, traces(3)), None, "version {version}");
         }
-        assert!(announced(TRACES_SINCE, 0).is_empty());
-        let frame = take_frame(&mut announced(TRACES_SINCE, 3)).expect("a frame").expect("a whole one");
-        assert_eq!(Request::of(&frame), Ok(Request::Traces(traces(3))));
+        assert_eq!(told_traces(TRACES_SINCE, traces(3)), Some(traces(3)));
+        assert_eq!(told_traces(TRACES_SINCE, Vec::new()), None);
     }
 
     #[test]

@@ -40,7 +40,7 @@ const CRATES: [CrateRule; 26] = [
     },
     CrateRule { folder: "cassandra", package: "ladoga-cassandra", may_use: &["model", "service"] },
     // Its tests make spans, and what they are made with.
-    CrateRule { folder: "otel", package: "ladoga-otel", may_use: &["env", "model", "runtime"] },
+    CrateRule { folder: "otel", package: "ladoga-otel", may_use: &["tls", "env", "model", "runtime"] },
     CrateRule { folder: "profiler", package: "ladoga-profiler", may_use: &[] },
     CrateRule { folder: "server", package: "ladoga-server", may_use: &["env", "runtime"] },
     CrateRule {

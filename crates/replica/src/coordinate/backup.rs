@@ -1,0 +1,75 @@
+use ladoga_service::{BackupAnswer, ClusterCut, LogMember};
+
+use crate::cluster::Cluster;
+
+/// What a node of a cluster knew before it made a checkpoint, or sealed its log.
+pub(super) struct Before {
+    /// What it had synced by then is in it.
+    synced_before: u64,
+    /// If it becomes whole later, what that took may not be in it.
+    was_whole: bool,
+    /// What was acknowledged by then is in it. Versions go by this time, which is that of a majority. This millisecond is not over.
+    reaches_ms: u64,
+}
+
+impl Before {
+    pub(super) fn of(cluster: &Cluster) -> Before {
+        let stability = cluster.stability();
+        Before {
+            synced_before: stability.synced_before(),
+            was_whole: stability.has_all(),
+            reaches_ms: cluster.versions.time_ms().saturating_sub(1),
+        }
+    }
+
+    /// Says what the checkpoint, or the log, is to those of the other nodes.
+    pub(super) fn add_to(&self, answer: &mut BackupAnswer, cluster: &Cluster) {
+        match answer {
+            BackupAnswer::Begun(begun) => {
+                // By the same time, and no earlier than any value has expired by it.
+                begun.taken_ms = cluster.versions.expiry_time_ms();
+                begun.cut = Some(self.cut(cluster));
+            }
+            BackupAnswer::Log(log) => {
+                log.reaches_ms = self.reaches_ms;
+                log.member = Some(self.member(cluster));
+            }
+            BackupAnswer::Bytes(_) | BackupAnswer::Ended => {}
+        }
+    }
+
+    /// Behind the listing of the log: a node that has lost what was in it may know that by now.
+    fn member(&self, cluster: &Cluster) -> LogMember {
+        LogMember {
+            nodes: names(cluster),
+            own: cluster.own.index(),
+            is_whole: self.is_whole(cluster),
+            incarnation: own_incarnation(cluster),
+        }
+    }
+
+    fn cut(&self, cluster: &Cluster) -> ClusterCut {
+        ClusterCut {
+            nodes: names(cluster),
+            own: cluster.own.index(),
+            is_whole: self.is_whole(cluster),
+            synced_before: self.synced_before,
+            // Behind the checkpoint: no deletion was dropped from it that is not older than this.
+            dropped_before: cluster.stability().droppable_before(),
+            incarnation: own_incarnation(cluster),
+        }
+    }
+
+    fn is_whole(&self, cluster: &Cluster) -> bool {
+        self.was_whole && cluster.stability().has_all()
+    }
+}
+
+fn names(cluster: &Cluster) -> Vec<String> {
+    cluster.nodes.iter().map(|(id, _)| cluster.nodes.name(id).to_owned()).collect()
+}
+
+fn own_incarnation(cluster: &Cluster) -> u64 {
+    let incarnations = cluster.stability().incarnations(&[cluster.own]);
+    incarnations.first().map_or(0, |incarnation| incarnation.0)
+}

@@ -346,7 +346,13 @@ mod tests {
         assert_eq!(read("keep_log = \"6h\""), Ok(Some(21_600_000)));
         let cluster = "cluster = [\"http://127.0.0.1:8080\", \"http://b:1\"]\n";
         assert_eq!(read(&format!("{cluster}keep_log = \"6h\"")), Ok(Some(21_600_000)));
-        let other = "engine = \"cassandra\"\ncassandra_nodes = [\"127.0.0.1\"]\n";
+    }
+
+    #[cfg(feature = "cassandra")]
+    #[test]
+    fn another_engine_keeps_no_log() {
+        let read = |file: &str| read(&ServeFlags::default(), &[], file).map(|settings| settings.keep_log_ms);
+        let other = "engine = \"cassandra\"\ncassandra_nodes = [\"127.0.0.1:9042\"]\n";
         assert_eq!(read(&format!("{other}keep_log = \"never\"")), Ok(None));
         let error = read(&format!("{other}keep_log = \"6h\"")).expect_err("another engine").to_string();
         assert!(error.starts_with("keep_log in ladoga.toml is '6h', expected never: records are"), "{error}");

@@ -55,16 +55,7 @@ impl WalWriter {
             _ = disk.remove(&path);
             return Err(error);
         }
-        Ok(WalWriter {
-            file,
-            path,
-            log: LogId { number, secret: None },
-            offset: 0,
-            capacity,
-            first_sequence: 0,
-            written_bytes: 0,
-            frame: Vec::new(),
-        })
+        Ok(WalWriter::empty(file, path, number, (capacity, 0)))
     }
 
     /// Durably makes an empty segment of segment `old`, whose groups are no longer needed. Old frames are not taken for new
@@ -89,16 +80,26 @@ impl WalWriter {
             _ = disk.remove(&path);
             return Err(Error::io("sync directory", wal_dir)(error));
         }
-        Ok(Some(WalWriter {
+        Ok(Some(WalWriter::empty(file, path, number, (capacity, capacity))))
+    }
+
+    fn empty(
+        file: Arc<dyn File>,
+        path: PathBuf,
+        number: u64,
+        (capacity, written_bytes): (u64, u64),
+    ) -> WalWriter {
+        let log = LogId { number, secret: None };
+        WalWriter {
             file,
             path,
-            log: LogId { number, secret: None },
+            log,
             offset: 0,
             capacity,
             first_sequence: 0,
-            written_bytes: capacity,
+            written_bytes,
             frame: Vec::new(),
-        }))
+        }
     }
 
     /// Says which group comes first, and of whose log. Without a secret it is one of format 1.

@@ -285,13 +285,8 @@ fn only_who_is_let_in_says_what_is_recorded() {
     let tokens = directory.path().join("tokens.toml").to_str().expect("a path").to_owned();
     let created = Ladoga::new(["token", "create", "--tokens", &tokens, "--id", "a", "--scopes", "all"]).run();
     let token = created.expect_success().text().trim().to_owned();
-    let node = launch(&collector.url(), "0").flag("--tokens", &tokens).spawn();
-    let mut connection = None;
-    wait_until("a node that serves", || {
-        connection = Connection::try_open(node.address()).ok();
-        connection.is_some()
-    });
-    let mut connection = connection.expect("a connection");
+    let node = launch(&collector.url(), "0").flag("--tokens", &tokens).start();
+    let mut connection = node.connect();
     let ask = |connection: &mut Connection, line: &str, trace: &str, authorization: &str| {
         let fields = format!("{authorization}{}", traceparent("01").replace(TRACE, trace));
         ask(connection, line, &fields, b"v").status

@@ -72,7 +72,7 @@ pub(crate) const ALL: [Comparison; 17] = [
     },
     Comparison {
         name: "p7",
-        claim: "half PUT, half GET at half of capacity while 10,000,000 records are compacted: p99.9 ≤ 1.5 × nginx's",
+        claim: "half PUT, half GET at half of nginx's capacity while 10,000,000 records are compacted: p99.9 ≤ 1.5 × nginx's",
         run: tail::p7,
     },
     Comparison {

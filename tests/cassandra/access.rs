@@ -121,6 +121,7 @@ fn passwords_rights_and_tls_are_those_of_cassandra() {
     who_is_let_in(&guarded);
     what_may_be_done(&guarded);
     what_is_there_already(&guarded);
+    what_a_ready_door_needs(&guarded);
     what_no_room_is_left_for(&guarded);
 }
 
@@ -189,6 +190,39 @@ fn what_is_there_already(guarded: &Guarded) {
     {
         start(keyspace).expect_failure(1, &["has tables of another layout", what]);
     }
+}
+
+fn what_a_ready_door_needs(guarded: &Guarded) {
+    let door = guarded.door("needed", "cassandra", "cassandra");
+    let mut connection = door.connect();
+    let mut reasons = || {
+        let answer = connection.request("GET", "/readyz?verbose", None);
+        if answer.status == 200 {
+            assert_eq!(answer.text(), "ready\n");
+            return None;
+        }
+        assert_eq!(answer.status, 503);
+        Some(answer.text().to_owned())
+    };
+    assert_eq!(reasons(), None);
+    let table = "needed_rf1.pieces (key blob, upload blob, piece int, bytes blob, PRIMARY KEY ((key, upload), piece))";
+    guarded.cql(&["DROP TABLE needed_rf1.pieces"]);
+    let told = wait_for("a table that is missed", &mut reasons);
+    assert!(told.contains("pieces: the column key is missing, expected partition_key blob"), "{told}");
+    guarded.cql(&[&format!("CREATE TABLE {}", table.replace("bytes blob", "bytes text"))]);
+    wait_until("a column of another type that is told", || {
+        reasons().is_some_and(|told| told.contains("bytes is regular text, expected regular blob"))
+    });
+    guarded.cql(&["DROP TABLE needed_rf1.pieces", &format!("CREATE TABLE {table}")]);
+    wait_until("a door that is ready again", || reasons().is_none());
+    let large = value(1, 1_000_000);
+    wait_until("values in pieces again", || {
+        door.connect().request("PUT", &entity("large"), Some(&large)).status == 201
+    });
+    guarded.cql(&["DROP KEYSPACE needed_rf1"]);
+    let told = wait_for("a keyspace that is missed", &mut reasons);
+    assert!(told.contains("the keyspace needed_rf1 is missing"), "{told}");
+    assert!(told.contains("CREATE KEYSPACE IF NOT EXISTS needed_rf1"), "{told}");
 }
 
 fn what_no_room_is_left_for(guarded: &Guarded) {

@@ -62,10 +62,15 @@ impl At {
     ) -> Result<QueryResult, Error> {
         let counts = &self.shared.counts;
         counts.statements.fetch_add(1, Ordering::Relaxed);
-        self.session.execute_unpaged(statement.at(consistency), values).await.map_err(|error| {
+        let result = self.session.execute_unpaged(statement.at(consistency), values).await;
+        let result = result.map_err(|error| {
             counts.failures.fetch_add(1, Ordering::Relaxed);
             asked.failed(&error)
-        })
+        })?;
+        if let Some(warning) = result.warnings().next() {
+            self.shared.warnings.log(warning);
+        }
+        Ok(result)
     }
 
     /// The same of a statement that answers rows.

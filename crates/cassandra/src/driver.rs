@@ -5,6 +5,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::clock::WallUs;
 use crate::connect::Place;
+use crate::readiness::watch;
 use crate::service::Cassandra;
 use crate::settings::Settings;
 use crate::shared::Shared;
@@ -34,6 +35,7 @@ impl Driver {
             .map_err(|error| StartError::Threads(error.to_string()))?;
         let shared = Arc::new(runtime.block_on(Shared::connect(settings, wall_us))?);
         runtime.spawn(sweep(Arc::downgrade(&shared)));
+        runtime.spawn(watch(Arc::downgrade(&shared)));
         Ok(Driver { shared, runtime })
     }
 

@@ -11,8 +11,9 @@
 //! - `upload`, `pieces`: values that do not fit into a row; `sweep`: pieces that no row names any more
 //! - `range`: keys in their order
 //! - `row`: what is in a row; `clock`: versions; `lifetime`: when values end; `consistency`: how many copies answer
-//! - `failure`: what Cassandra answers instead; `metrics`: what is counted; `attempts`: what the driver does for a statement; `latency`: how
-//!   long nodes take
+//! - `readiness`: what would keep requests from being served
+//! - `failure`: what Cassandra answers instead; `metrics`: what is counted; `warnings`: what is logged; `attempts`: what the driver does for
+//!   a statement; `latency`: how long nodes take
 #![forbid(unsafe_code)]
 
 mod at;
@@ -31,6 +32,7 @@ mod metrics;
 mod pieces;
 mod range;
 mod read;
+mod readiness;
 mod row;
 mod schema;
 mod service;
@@ -40,6 +42,7 @@ mod shared;
 mod start_error;
 mod sweep;
 mod upload;
+mod warnings;
 mod write;
 
 pub use clock::WallUs;

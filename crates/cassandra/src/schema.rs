@@ -64,6 +64,10 @@ impl Wanted<'_> {
         ]
     }
 
+    fn no_keyspace(&self, reason: String) -> StartError {
+        StartError::NoKeyspace { reason, cql: self.cql().join(";\n") + ";" }
+    }
+
     fn not_now(&self, reason: impl std::fmt::Display) -> StartError {
         StartError::NotNow { keyspace: self.name(), reason: reason.to_string() }
     }
@@ -93,7 +97,7 @@ async fn create(session: &Session, wanted: Wanted<'_>, skipped: usize) -> Result
                 why,
             ))) => {
                 let reason = format!("the keyspace {} cannot be made: {why}", wanted.name());
-                return Err(StartError::NoKeyspace { reason, cql: wanted.cql().join(";\n") + ";" });
+                return Err(wanted.no_keyspace(reason));
             }
             // The row does not fit into a table of this name that was there before.
             Err(error) if is_invalid(&error) => return Err(other_layout(wanted, "meta", &error.to_string())),
@@ -103,12 +107,69 @@ async fn create(session: &Session, wanted: Wanted<'_>, skipped: usize) -> Result
     Ok(())
 }
 
+/// Of each column that statements name: its table, its name, what it is in the key, and its type.
+const COLUMNS: [(&str, &str, &str, &str); 15] = [
+    ("entities", "bucket", "partition_key", "int"),
+    ("entities", "key", "clustering", "blob"),
+    ("entities", "etag", "regular", "blob"),
+    ("entities", "value", "regular", "blob"),
+    ("meta", "id", "partition_key", "text"),
+    ("meta", "layout", "regular", "int"),
+    ("meta", "buckets", "regular", "int"),
+    ("meta", "writes", "regular", "text"),
+    ("pieces", "key", "partition_key", "blob"),
+    ("pieces", "upload", "partition_key", "blob"),
+    ("pieces", "piece", "clustering", "int"),
+    ("pieces", "bytes", "regular", "blob"),
+    ("uploads", "bucket", "partition_key", "int"),
+    ("uploads", "key", "clustering", "blob"),
+    ("uploads", "upload", "clustering", "blob"),
+];
+
+/// That a keyspace that was made is still as it should be: it has its copies, and its tables have their columns. Reads only what each
+/// node knows by itself.
+pub(crate) async fn check(session: &Session, wanted: Wanted<'_>) -> Result<(), StartError> {
+    let replication = replication(session, wanted).await?;
+    let dropped = || wanted.no_keyspace(format!("the keyspace {} is missing", wanted.name()));
+    check_replication(wanted, &replication.ok_or_else(dropped)?)?;
+    let cql = of_schema("SELECT table_name, column_name, kind, type FROM system_schema.columns", wanted);
+    let found = session.query_unpaged(cql, &[]).await.map_err(|error| wanted.not_now(error))?;
+    let rows = found.into_rows_result().map_err(|error| wanted.not_now(error))?;
+    let rows = rows.rows::<Column>().map_err(|error| wanted.not_now(error))?;
+    let columns: Vec<Column> = rows.collect::<Result<_, _>>().map_err(|error| wanted.not_now(error))?;
+    check_columns(wanted, &columns)
+}
+
+/// Table, name, kind and type.
+type Column = (String, String, String, String);
+
+/// That all columns are there. More of them do not matter: no statement names them.
+fn check_columns(wanted: Wanted<'_>, found: &[Column]) -> Result<(), StartError> {
+    for (table, name, kind, of_type) in COLUMNS {
+        let column = found.iter().find(|column| column.0 == table && column.1 == name);
+        let is = column.map_or("missing".to_owned(), |column| format!("{} {}", column.2, column.3));
+        let expected = format!("{kind} {of_type}");
+        if is != expected {
+            let reason = format!("the column {name} is {is}, expected {expected}");
+            return Err(other_layout(wanted, table, &reason));
+        }
+    }
+    Ok(())
+}
+
 type Replication = BTreeMap<String, String>;
+
+/// Asks what a node knows of the keyspace: another node if that one is slow.
+fn of_schema(select: &str, wanted: Wanted<'_>) -> Statement {
+    let mut statement = Statement::new(format!("{select} WHERE keyspace_name = '{}'", wanted.name()));
+    statement.set_is_idempotent(true);
+    statement
+}
 
 /// How the keyspace is replicated, if there is one.
 async fn replication(session: &Session, wanted: Wanted<'_>) -> Result<Option<Replication>, StartError> {
-    let cql = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = ?";
-    let found = session.query_unpaged(cql, (wanted.name(),)).await;
+    let cql = of_schema("SELECT replication FROM system_schema.keyspaces", wanted);
+    let found = session.query_unpaged(cql, &[]).await;
     let rows = found.map_err(|error| wanted.not_now(error))?.into_rows_result();
     let rows = rows.map_err(|error| wanted.not_now(error))?;
     let row = rows.maybe_first_row::<(Replication,)>().map_err(|error| wanted.not_now(error))?;
@@ -255,6 +316,29 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn tables_have_all_columns_that_statements_name() {
+        let all: Vec<Column> = COLUMNS
+            .map(|(table, name, kind, of)| {
+                (table.to_owned(), name.to_owned(), kind.to_owned(), of.to_owned())
+            })
+            .into();
+        let check =
+            |columns: &[Column]| check_columns(wanted(&place()), columns).map_err(|error| error.to_string());
+        assert_eq!(check(&all), Ok(()));
+        let one_more = ("entities".to_owned(), "note".to_owned(), "regular".to_owned(), "text".to_owned());
+        assert_eq!(check(&[&all[..], &[one_more]].concat()), Ok(()));
+        let error = check(&all[1..]).expect_err("a column less");
+        assert!(
+            error.contains("entities: the column bucket is missing, expected partition_key int"),
+            "{error}"
+        );
+        let mut other = all;
+        other[3].3 = "text".to_owned();
+        let error = check(&other).expect_err("another type");
+        assert!(error.contains("the column value is regular text, expected regular blob"), "{error}");
     }
 
     #[test]

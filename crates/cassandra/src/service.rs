@@ -257,8 +257,7 @@ impl KeyValue for Cassandra {
     }
 
     fn obstacles(&self) -> Vec<String> {
-        let none = "no node of Cassandra can be reached: the driver tries again all the time".to_owned();
-        if self.shared.has_a_connection() { Vec::new() } else { vec![none] }
+        self.shared.obstacles()
     }
 
     fn metrics(&self) -> Vec<Metric> {

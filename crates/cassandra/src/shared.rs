@@ -14,10 +14,12 @@ use crate::clock::{DoorClock, WallUs};
 use crate::connect::{self, Place, Serve};
 use crate::failure::{Asked, unreachable};
 use crate::keyspace::{Keyspace, is_decided};
+use crate::readiness::Readiness;
 use crate::schema::{self, Wanted};
 use crate::sessions::Sessions;
 use crate::settings::Settings;
 use crate::start_error::StartError;
+use crate::warnings::Warnings;
 
 /// What all event loops share.
 pub(crate) struct Shared {
@@ -31,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) counts: Counts,
     pub(crate) attempts: Arc<Attempts>,
     pub(crate) place: Place,
+    pub(crate) readiness: Readiness,
+    pub(crate) warnings: Warnings,
     /// Whether a write is on disk when it is acknowledged, if Cassandra says.
     is_synced: Option<bool>,
     /// By how many copies their keys have.
@@ -63,6 +67,8 @@ impl Shared {
             counts: Counts::default(),
             attempts: Arc::new(Attempts::new()),
             place,
+            readiness: Readiness::default(),
+            warnings: Warnings::default(),
             is_synced,
             keyspaces,
             making: Mutex::new(()),
@@ -131,8 +137,14 @@ impl Shared {
         ))
     }
 
+    /// Why a request would not be served now, as far as is known.
+    pub(crate) fn obstacles(&self) -> Vec<String> {
+        let none = "no node of Cassandra can be reached: the driver tries again all the time".to_owned();
+        if self.has_a_connection() { self.readiness.get() } else { vec![none] }
+    }
+
     /// Whether one of the nodes can be asked.
-    pub(crate) fn has_a_connection(&self) -> bool {
+    fn has_a_connection(&self) -> bool {
         self.session.get_cluster_state().get_nodes_info().iter().any(|node| node.is_connected())
     }
 }

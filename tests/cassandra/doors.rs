@@ -107,6 +107,29 @@ fn what_the_driver_does_is_counted() {
 }
 
 #[test]
+fn a_short_conditional_write_is_two_statements_unless_the_client_waits_to_hear_of_its_condition() {
+    let Some(door) = door(|launch| launch.flag("--cassandra-writes", "lwt")) else { return };
+    door.connect().put("key", b"1");
+    let statements = || door.metrics().sum("ladoga_cassandra_statements_total", &[]).expect("a count");
+    let put = |more: &str| {
+        let before = statements();
+        let mut connection = door.connect();
+        let head = format!("PUT {} HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n{more}\r\n", entity("key"));
+        connection.send(format!("{head}2"));
+        let status = connection.response().status;
+        (status, statements() - before)
+    };
+    assert_eq!(put("If-Match: *\r\n"), (201, 2.0));
+    assert_eq!(put("If-Match: \"other\"\r\n"), (412, 1.0));
+    assert_eq!(put("If-None-Match: *\r\n"), (412, 1.0), "the transaction says that there is a row");
+    assert_eq!(
+        put("If-None-Match: *\r\nExpect: 100-continue\r\n"),
+        (412, 1.0),
+        "and it is not asked to go on"
+    );
+}
+
+#[test]
 fn doors_to_the_same_keyspace_are_the_same_store() {
     let keyspace = format!("shared_{}", std::process::id());
     let Some(one) = door(|launch| launch.flag("--cassandra-keyspace", &keyspace)) else { return };

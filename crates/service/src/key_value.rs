@@ -12,7 +12,7 @@ use crate::{
 ///
 /// Protocol of a write: `admit_put put`, or for a value from `upload_bytes_min` on
 /// `admit_put upload Upload::write* Upload::finish put_uploaded`, or `delete`, or `increment`, or `expire`. With a precondition,
-/// `admit_conditional` follows `admit_put`.
+/// `admit_conditional` follows `admit_put`, unless all of the value has arrived.
 pub trait KeyValue: 'static {
     /// A large value on its way in.
     type Upload: Upload;

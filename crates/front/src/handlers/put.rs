@@ -23,10 +23,9 @@ pub(super) fn put<K: KeyValue>(
     if bytes >= service.upload_bytes_min() {
         return upload(call, service, (context, target), bytes).map_err(Refusal::and_close);
     }
-    if context.precondition.is_none()
-        && let Some(value) = call.link.take_arrived_body()
-    {
-        // As for most: nothing is kept here but the write itself.
+    if let Some(value) = call.link.take_arrived_body() {
+        // As for most: nothing is kept here but the write itself. A precondition is decided with it, and not before: the client does not
+        // wait to hear of it.
         let written = service.put(&context, target, value, None::<Permit>);
         return Ok(Reply::later(async move { Ok(created(written.await?)) }));
     }

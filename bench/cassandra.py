@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """What a door to Cassandra costs beside its bare driver, and beside a cluster of Ladoga. Prints tables in Markdown.
 
-    python3 bench/cassandra.py [--target DIR] [--rounds 3] [--seconds 3] [--records 1000000] [--quick]
+    python3 bench/cassandra.py [--target DIR] [--rounds 3] [--seconds 3] [--records 1000000] [--only get-1,range,...] [--quick]
 
 Three nodes of Cassandra, a door with one event loop, the driver in a loop with the same statements (`bare_driver`, an example of
 `ladoga-cassandra`), and three nodes of Ladoga, all on this machine; they take turns. Throughput and CPU time are of a closed loop, latency
 is of an open one at half of what the slower of the two carries. A cell is `median (min..max)`; a ratio is taken round by round.
 
 Needs `cargo build --release -p ladoga -p ladoga-cassandra --example bare_driver --bin ladoga` and
-`cargo build -p ladoga-cassandra-nodes`. In full it takes at most 12 minutes.
+`cargo build -p ladoga-cassandra-nodes`. In full it takes at most 12 minutes; `--only` measures some of get-1, get-2, get-3, put-1, put-2,
+put-3, if-match-2 and range, of a door and of a cluster (`--only cluster,...`: of the cluster alone, `--only door,...`: of the door alone).
 """
 
 import argparse
@@ -116,6 +117,11 @@ class Served:
         bad = result["requests"] - good + sum(result["errors"][kind] for kind in ("connect", "read", "write", "timeout"))
         latency = result["latency_us"]
         return good / result["duration_s"], spent / max(good, 1), latency["p50"] / 1e3, latency["p99"] / 1e3, bad
+
+    def most_memory_kib(self):
+        """The most that the first process ever had in memory."""
+        status = pathlib.Path(f"/proc/{self.processes[0].pid}/status").read_text()
+        return int(status.split("VmHWM:")[1].split()[0])
 
     def range(self, scope):
         """Records a second of a range of everything, and how many there are."""
@@ -233,45 +239,69 @@ def main():
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--connections", type=int, default=32)
+    parser.add_argument("--only", default="", help="what is measured, as a list with commas; everything if nothing is said")
     parser.add_argument("--quick", action="store_true", help="tiny: shows that it works; its figures mean nothing")
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.rounds, arguments.seconds, arguments.records, arguments.connections = 1, 1, 2_000, 8
+    sides = {"door", "cluster"}
+    only = set(filter(None, arguments.only.split(",")))
+    if unknown := only - sides - {name_of(case) for case in CASES} - {"range"}:
+        parser.error(f"--only has {', '.join(sorted(unknown))}")
+    # What is left out says nothing about the other kind of words.
+    sides, what = only & sides or sides, only - sides
+    cases = [case for case in CASES if not what or name_of(case) in what]
     bench = Bench(arguments)
     try:
-        measure(bench)
+        if "door" in sides:
+            measure_door(bench, cases, not what or "range" in what)
+            end_all()
+            running.clear()
+        if "cluster" in sides:
+            measure_cluster(bench, cases, not what or "range" in what)
     finally:
         end_all()
         shutil.rmtree(bench.dir)
 
 
-def measure(bench):
+def name_of(case):
+    return f"{case[0]}-{case[1]}"
+
+
+def measure_door(bench, cases, with_range):
     cassandra = Cassandra(bench.target)
     plain, lwt = (bench.door(cassandra.nodes, keyspace, writes) for keyspace, writes in (("plain", "plain"), ("lwt", "lwt")))
     bare = {door: Bare(bench, cassandra.nodes, keyspace) for door, keyspace in ((plain, "plain_rf3"), (lwt, "lwt_rf3"))}
-    bare[plain].ask("fill", "all", 1, bench.records)
+    bare[plain].ask("fill", "all", 1, bench.records if with_range else bench.keys)
     bare[lwt].ask("fill", "all", 1, bench.keys)
     print(f"### A door beside the bare driver: {bench.connections} connections, values of 100 B, {COPIES} nodes\n")
     rows = []
-    for case in CASES:
+    for case in cases:
         door = lwt if case[0] == "if-match" else plain
         rows.append(bench.compare(case, door, bare[door]))
     table(["", "door, requests/s", "driver, requests/s", "door, CPU µs/request", "driver, CPU µs/request", "CPU, ratio",
            "half of capacity, requests/s", "door p50, ms", "driver p50, ms", "added, ms", "door p99, ms", "driver p99, ms",
            "bad"], rows)
-    ranges = [plain.range("") for _ in range(bench.rounds)]
-    end_all()
-    running.clear()
+    if with_range:
+        print_range(bench, "a door to Cassandra", plain, "")
+
+
+def measure_cluster(bench, cases, with_range):
     cluster = bench.cluster()
     bench.fill(cluster.url)
-    print("### The same on a cluster of Ladoga\n")
+    print(f"### A cluster of Ladoga: {bench.connections} connections, values of 100 B, {COPIES} nodes\n")
     table(["", "requests/s", "CPU of all nodes, µs/request", "half of capacity, requests/s", "p50, ms", "p99, ms", "bad"],
-          [bench.alone(case, cluster) for case in CASES])
+          [bench.alone(case, cluster) for case in cases])
+    if with_range:
+        print_range(bench, "a cluster of Ladoga", cluster, "&scope=cluster")
+
+
+def print_range(bench, name, side, scope):
+    rounds = [side.range(scope) for _ in range(bench.rounds)]
     print("### A range of everything\n")
-    own = [cluster.range("&scope=cluster") for _ in range(bench.rounds)]
-    table(["", "records", "records/s"],
-          [[name, f"{found[0][1]:,}", cell([one[0] for one in found])]
-           for name, found in (("a door to Cassandra", ranges), ("a cluster of Ladoga", own))])
+    table(["", "records", "records/s", "most memory of the first process, MiB"],
+          [[name, f"{rounds[0][1]:,}", cell([one[0] for one in rounds]), f"{side.most_memory_kib() / 1024:.0f}"]])
 
 
-main()
+if __name__ == "__main__":
+    main()

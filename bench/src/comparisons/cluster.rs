@@ -55,7 +55,7 @@ fn measure_cluster(context: &Context, cluster: &Cluster<'_>, contests: [&mut Con
         measure(contest, name, &cluster.line(), plan, || cluster.cpu())
     };
     // Each record is on one node only: which node has it tells which node is the right one.
-    fill_replicas(here, &Dataset::new(VALUE_BYTES), records, "&replicas=1/1")?;
+    fill_replicas(here, &Dataset::new(VALUE_BYTES), records, "?replicas=1/1")?;
     cluster.settle()?;
     for (name, holder) in [("through the wrong node", 1), ("through the right node", 0)] {
         let only: Arc<[u64]> = numbers_at(cluster.address(holder))?.into();

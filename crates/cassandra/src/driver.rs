@@ -5,12 +5,12 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::clock::WallUs;
 use crate::connect::Place;
-use crate::readiness::watch;
 use crate::service::Cassandra;
 use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::start_error::StartError;
 use crate::sweep::sweep;
+use crate::watch::watch;
 
 /// How long the end waits for what is under way.
 const SHUTDOWN: Duration = Duration::from_secs(2);

@@ -11,7 +11,7 @@
 //! - `upload`, `pieces`: values that do not fit into a row; `sweep`: pieces that no row names any more
 //! - `range`: keys in their order
 //! - `row`: what is in a row; `clock`: versions; `lifetime`: when values end; `consistency`: how many copies answer
-//! - `readiness`: what would keep requests from being served
+//! - `readiness`: what would keep requests from being served; `watch` finds it
 //! - `failure`: what Cassandra answers instead; `metrics`: what is counted; `warnings`: what is logged; `attempts`: what the driver does for
 //!   a statement; `latency`: how long nodes take
 #![forbid(unsafe_code)]
@@ -43,6 +43,7 @@ mod start_error;
 mod sweep;
 mod upload;
 mod warnings;
+mod watch;
 mod write;
 
 pub use clock::WallUs;

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use futures::stream::{StreamExt, TryStreamExt, iter};
 use ladoga_service::{Error, KeySpan};
 
-use super::slice::{Bounds, KeyRow, PAGE_ROWS, Slice};
+use super::slice::{Bounds, Page, Slice};
+use super::values::Record;
 use crate::at::At;
 
 /// So many statements of a range are under way at a time.
@@ -17,36 +18,39 @@ pub(super) struct Merge {
     heads: BTreeMap<Bytes, usize>,
     /// Whether a slice has to be read on before the next key is known.
     is_starved: bool,
-    is_reverse: bool,
-    /// So many keys of a bucket are read at a time.
-    page_rows: usize,
+    page: Page,
 }
 
-/// A key of a range, and in which bucket it is.
+/// A row of a range, and in which bucket it is.
 pub(super) struct MergedRow {
     pub(super) bucket: i32,
-    pub(super) row: KeyRow,
+    pub(super) row: Record,
 }
 
 impl Merge {
-    pub(super) fn new(buckets: i32, span: &KeySpan, limit: Option<u64>) -> Merge {
+    pub(super) fn new(buckets: i32, span: &KeySpan, page: Page) -> Merge {
         let bounds = Bounds::of(span);
         let slices = (0..buckets).map(|bucket| Slice::new(bucket, bounds.clone())).collect();
-        let page_rows = limit.map_or(PAGE_ROWS, |limit| (limit as usize).clamp(1, PAGE_ROWS));
-        Merge { slices, heads: BTreeMap::new(), is_starved: true, is_reverse: span.is_reverse, page_rows }
+        Merge { slices, heads: BTreeMap::new(), is_starved: true, page }
     }
 
     /// Reads until the next key of each slice is known. Those that are low are read at the same time, so that this happens seldom.
     pub(super) async fn feed(&mut self, at: &At) -> Result<(), Error> {
-        if !self.is_starved {
-            return Ok(());
+        // Again, if all rows of a page were deleted before their values were read.
+        while self.is_starved {
+            self.read_low(at).await?;
+            self.is_starved = self.slices.iter().any(Slice::is_starved);
         }
-        let (is_reverse, page_rows) = (self.is_reverse, self.page_rows);
-        let low = self.slices.iter_mut().enumerate().filter(|(_, slice)| slice.is_low());
+        Ok(())
+    }
+
+    async fn read_low(&mut self, at: &At) -> Result<(), Error> {
+        let page = self.page;
+        let low = self.slices.iter_mut().enumerate().filter(|(_, slice)| slice.is_low(page));
         // Each owns what it needs, so that all of them can run on any thread.
         let reads = low.map(|(index, slice)| {
             let (was_starved, slice, at) = (slice.is_starved(), slice.take(), at.clone());
-            async move { Ok::<_, Error>((index, was_starved, slice.filled(at, is_reverse, page_rows).await?)) }
+            async move { Ok::<_, Error>((index, was_starved, slice.filled(at, page).await?)) }
         });
         let reads: Vec<_> = reads.collect();
         let filled: Vec<(usize, bool, Slice)> =
@@ -57,13 +61,12 @@ impl Merge {
                 self.show_head(index);
             }
         }
-        self.is_starved = false;
         Ok(())
     }
 
     fn show_head(&mut self, index: usize) {
-        if let Some((key, _)) = self.slices[index].rows.front() {
-            self.heads.insert(key.clone(), index);
+        if let Some(row) = self.slices[index].rows.front() {
+            self.heads.insert(row.key.clone(), index);
         }
     }
 
@@ -73,7 +76,7 @@ impl Merge {
         if self.is_starved {
             return None;
         }
-        let head = if self.is_reverse { self.heads.pop_last() } else { self.heads.pop_first() };
+        let head = if self.page.is_reverse { self.heads.pop_last() } else { self.heads.pop_first() };
         let (_, index) = head?;
         let slice = &mut self.slices[index];
         let (bucket, row) = (slice.bucket, slice.rows.pop_front().expect("it was its head"));

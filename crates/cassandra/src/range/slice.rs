@@ -2,15 +2,51 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use ladoga_model::KEY_BYTES_MAX;
-use ladoga_service::{Error, KeySpan};
+use ladoga_service::{Error, KeyRange, KeySpan};
 
+use super::values::Record;
 use crate::at::{At, Column};
 use crate::failure::unreachable;
 use crate::read::not_ours;
 use crate::row::Mark;
 
-/// So many keys of a bucket are read at a time.
-pub(super) const PAGE_ROWS: usize = 32;
+/// So many rows of a bucket are read at a time.
+const PAGE_ROWS: usize = 64;
+/// So many bytes of their values are read with them.
+const PAGE_VALUE_BYTES: u64 = 32 << 10;
+
+/// How buckets are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Page {
+    pub(super) is_reverse: bool,
+    rows: usize,
+    /// So many bytes of values at most are read at once, not when their keys have had their turn in the order of all.
+    value_bytes: u64,
+}
+
+impl Page {
+    /// Of a range that is going to have about so many of the rows of each bucket, short values are worth to be read at once.
+    pub(super) fn of(range: &KeyRange, buckets: i32, wants_values: bool) -> Page {
+        let limit = range.limit.unwrap_or(u64::MAX);
+        let rows = usize::try_from(limit).map_or(PAGE_ROWS, |limit| limit.clamp(1, PAGE_ROWS));
+        let takes_all = limit / u64::from(buckets.unsigned_abs()) >= PAGE_ROWS as u64;
+        let value_bytes = if wants_values && takes_all { PAGE_VALUE_BYTES } else { 0 };
+        Page { is_reverse: range.span.is_reverse, rows, value_bytes }
+    }
+
+    /// How many of these rows, from the first one on, have values that fit.
+    fn fitting(self, rows: &[Record]) -> usize {
+        let mut left = self.value_bytes;
+        let fits = |row: &&Record| match left.checked_sub(row.unread_bytes().unwrap_or(0)) {
+            Some(rest) => {
+                left = rest;
+                true
+            }
+            None => false,
+        };
+        if self.value_bytes == 0 { 0 } else { rows.iter().take_while(fits).count() }
+    }
+}
 
 /// Some keys that follow each other: from the first one on, up to the second one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,13 +72,10 @@ impl Bounds {
     }
 }
 
-/// A key, and what its row says without the value.
-pub(super) type KeyRow = (Bytes, Mark);
-
-/// The keys of one bucket.
+/// The rows of one bucket.
 pub(super) struct Slice {
     pub(super) bucket: i32,
-    pub(super) rows: VecDeque<KeyRow>,
+    pub(super) rows: VecDeque<Record>,
     /// What is not read yet; none if there is nothing more.
     rest: Option<Bounds>,
 }
@@ -58,8 +91,8 @@ impl Slice {
     }
 
     /// Whether it is soon going to be like that.
-    pub(super) fn is_low(&self) -> bool {
-        self.rows.len() < PAGE_ROWS / 2 && self.rest.is_some()
+    pub(super) fn is_low(&self, page: Page) -> bool {
+        self.rows.len() <= page.rows / 2 && self.rest.is_some()
     }
 
     /// Takes itself along to be read on, and leaves nothing behind.
@@ -69,45 +102,80 @@ impl Slice {
     }
 
     /// Reads the next page.
-    pub(super) async fn filled(mut self, at: At, is_reverse: bool, rows_max: usize) -> Result<Slice, Error> {
+    pub(super) async fn filled(mut self, at: At, page: Page) -> Result<Slice, Error> {
         let Some(bounds) = self.rest.take() else { return Ok(self) };
-        let page = at.page(self.bucket, &bounds, is_reverse, rows_max).await?;
-        self.rest = match page.last() {
-            Some((last, _)) if page.len() >= rows_max => Some(bounds.beyond(last, is_reverse)),
+        let mut rows = at.page(self.bucket, &bounds, page).await?;
+        self.rest = match rows.last() {
+            Some(last) if rows.len() >= page.rows => Some(bounds.beyond(&last.key, page.is_reverse)),
             _ => None,
         };
-        self.rows.extend(page);
+        let others = rows.split_off(page.fitting(&rows));
+        self.rows.extend(at.values_in(self.bucket, rows).await?);
+        self.rows.extend(others);
         Ok(self)
     }
 }
 
 impl At {
-    async fn page(
-        &self,
-        bucket: i32,
-        bounds: &Bounds,
-        is_reverse: bool,
-        rows_max: usize,
-    ) -> Result<Vec<KeyRow>, Error> {
+    /// The next rows of a bucket, without their values.
+    async fn page(&self, bucket: i32, bounds: &Bounds, page: Page) -> Result<Vec<Record>, Error> {
         let entities = &self.keyspace.entities;
-        let statement = if is_reverse { &entities.page_back } else { &entities.page };
-        let values = (bucket, &bounds.from, &bounds.to, rows_max as i32);
+        let statement = if page.is_reverse { &entities.page_back } else { &entities.page };
+        let values = (bucket, &bounds.from, &bounds.to, page.rows as i32);
         let found = self.rows(statement, values, self.read()).await?;
         let wrong = |error: &dyn std::fmt::Display| unreachable(format_args!("Cassandra's answer: {error}"));
-        let rows = found.rows::<(Bytes, Column)>().map_err(|error| wrong(&error))?;
-        let mut page = Vec::with_capacity(rows_max);
-        for row in rows {
+        let mut rows = Vec::with_capacity(page.rows);
+        for row in found.rows::<(Bytes, Column)>().map_err(|error| wrong(&error))? {
             let (key, etag) = row.map_err(|error| wrong(&error))?;
             let mark = etag.as_deref().and_then(Mark::decode).ok_or_else(|| not_ours(&key))?;
-            page.push((key, mark));
+            rows.push(Record::unread(key, mark));
         }
-        Ok(page)
+        Ok(rows)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ladoga_model::{Stamp, Version};
+    use ladoga_service::Scope;
+
     use super::*;
+
+    fn page(limit: Option<u64>, wants_values: bool) -> Page {
+        let span = KeySpan { start: Bytes::new(), end: None, is_reverse: false };
+        Page::of(&KeyRange { span, limit, scope: Scope::Cluster }, 256, wants_values)
+    }
+
+    fn row(length: u64, is_in_pieces: bool) -> Record {
+        let version = Version { timestamp: 1, node: 0 };
+        let upload = is_in_pieces.then_some(version);
+        Record::unread(Bytes::from("k"), Mark { stamp: Stamp::new(version), length, upload })
+    }
+
+    #[test]
+    fn a_page_has_no_more_rows_than_are_asked_for_and_values_if_most_of_it_is() {
+        let all = PAGE_ROWS as u64 * 256;
+        for (limit, rows, has_values) in [
+            (None, PAGE_ROWS, true),
+            (Some(all), PAGE_ROWS, true),
+            (Some(all - 1), PAGE_ROWS, false),
+            (Some(3), 3, false),
+            (Some(0), 1, false),
+        ] {
+            let found = page(limit, true);
+            assert_eq!((found.rows, found.value_bytes > 0), (rows, has_values), "{limit:?}");
+        }
+        assert_eq!(page(None, false).fitting(&[row(1, false)]), 0);
+    }
+
+    #[test]
+    fn values_are_read_with_a_page_for_as_long_as_they_fit() {
+        let page = page(None, true);
+        let rows = [row(PAGE_VALUE_BYTES - 1, false), row(64 << 20, true), row(1, false), row(1, false)];
+        assert_eq!(page.fitting(&rows), 3);
+        assert_eq!(page.fitting(&[row(PAGE_VALUE_BYTES + 1, false)]), 0);
+        assert_eq!(page.fitting(&[]), 0);
+    }
 
     #[test]
     fn what_is_left_begins_behind_the_last_key_that_was_read() {

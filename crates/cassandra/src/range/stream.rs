@@ -4,6 +4,7 @@ use bytes::Bytes;
 use ladoga_service::{Error, KeyRange, Later, Piece, Pieces, RecordFormat, StoreError};
 
 use super::merge::{Merge, MergedRow};
+use super::slice::Page;
 use super::values::{Record, RecordValue};
 use crate::at::At;
 use crate::failure::of_store;
@@ -36,7 +37,9 @@ impl RangePieces {
         range: KeyRange,
         format: Box<dyn RecordFormat>,
     ) -> Result<RangePieces, Error> {
-        let merge = Merge::new(at.keyspace.buckets, &range.span, range.limit);
+        let buckets = at.keyspace.buckets;
+        let page = Page::of(&range, buckets, format.wants_values());
+        let merge = Merge::new(buckets, &range.span, page);
         let left = range.limit.unwrap_or(u64::MAX);
         let runtime = at.shared.runtime.clone();
         let mut pieces =
@@ -111,20 +114,17 @@ impl RangePieces {
                 break;
             }
             let Some(merged) = self.merge.next() else { break };
-            let MergedRow { row: (_, mark), .. } = &merged;
-            if !mark.stamp.is_expired(now_ms) {
-                bytes += if mark.upload.is_some() { 0 } else { mark.length };
+            if !merged.row.mark.stamp.is_expired(now_ms) {
+                bytes += merged.row.unread_bytes().unwrap_or(0);
                 rows.push(merged);
             }
         }
-        let records = if self.format.wants_values() {
-            self.at.records(rows).await?
-        } else {
-            rows.into_iter().map(without_value).collect()
-        };
+        if self.format.wants_values() {
+            rows = self.at.values(rows).await?;
+        }
         // What was written in between may expire by now.
-        let records = records.into_iter().filter(|record| !record.mark.stamp.is_expired(now_ms));
-        self.ready.extend(records);
+        let records = rows.into_iter().map(|merged: MergedRow| merged.row);
+        self.ready.extend(records.filter(|record| !record.mark.stamp.is_expired(now_ms)));
         self.left -= self.ready.len() as u64;
         Ok(())
     }
@@ -132,10 +132,6 @@ impl RangePieces {
 
 /// Bytes of the answer, and what writes the rest.
 type Written = Option<(Vec<u8>, Box<RangePieces>)>;
-
-fn without_value(MergedRow { row: (key, mark), .. }: MergedRow) -> Record {
-    Record { key, mark, value: RecordValue::Unread }
-}
 
 impl Pieces for RangePieces {
     /// Runs on the driver's threads: merging takes them longer than an event loop can be without.

@@ -15,7 +15,7 @@ use crate::row::Mark;
 pub(super) enum RecordValue {
     Inline(Bytes),
     InPieces(UploadName),
-    /// Nobody wants to know.
+    /// Not read yet, or nobody wants to know.
     Unread,
 }
 
@@ -26,57 +26,91 @@ pub(super) struct Record {
     pub(super) value: RecordValue,
 }
 
+impl Record {
+    /// What a row says without its value.
+    pub(super) fn unread(key: Bytes, mark: Mark) -> Record {
+        let value = mark.upload.map_or(RecordValue::Unread, |upload| {
+            RecordValue::InPieces(UploadName { key: Bytes::copy_from_slice(&key), upload })
+        });
+        Record { key, mark, value }
+    }
+
+    /// How long the value is that has to be read with the row; none if there is none.
+    pub(super) fn unread_bytes(&self) -> Option<u64> {
+        matches!(self.value, RecordValue::Unread).then_some(self.mark.length)
+    }
+}
+
 /// Rows with their values, by key.
-type Found = HashMap<Bytes, (Mark, Bytes)>;
+type Found = HashMap<Bytes, (Mark, Column)>;
+
+/// From the first to the last key of those in a bucket whose values are not read yet.
+#[derive(Default)]
+struct Run(Option<(Bytes, Bytes)>);
+
+impl Run {
+    fn add(&mut self, key: &Bytes) {
+        let (first, last) = self.0.get_or_insert_with(|| (key.clone(), key.clone()));
+        if key < first {
+            *first = key.clone();
+        } else if key > last {
+            *last = key.clone();
+        }
+    }
+}
 
 impl At {
-    /// The records of these keys, in their order. What has been deleted meanwhile is left out, and what was written is as it is now.
-    pub(super) async fn records(&self, rows: Vec<MergedRow>) -> Result<Vec<Record>, Error> {
-        // From the first to the last key of each bucket that has its value in its row.
-        let mut runs: BTreeMap<i32, (Bytes, Bytes)> = BTreeMap::new();
-        for MergedRow { bucket, row: (key, mark) } in &rows {
-            if mark.upload.is_none() {
-                let run = runs.entry(*bucket).or_insert_with(|| (key.clone(), key.clone()));
-                if *key < run.0 {
-                    run.0 = key.clone();
-                } else if *key > run.1 {
-                    run.1 = key.clone();
-                }
-            }
+    /// Reads the values that are not read yet. What has been deleted meanwhile is left out, and what was written is as it is now.
+    pub(super) async fn values(&self, rows: Vec<MergedRow>) -> Result<Vec<MergedRow>, Error> {
+        let mut runs: BTreeMap<i32, Run> = BTreeMap::new();
+        for MergedRow { bucket, row } in rows.iter().filter(|merged| merged.row.unread_bytes().is_some()) {
+            runs.entry(*bucket).or_default().add(&row.key);
         }
         let reads = runs.into_iter().map(|(bucket, run)| self.clone().run_of_values(bucket, run));
         let reads: Vec<_> = reads.collect();
         let runs: Vec<Found> = iter(reads).buffer_unordered(STATEMENTS_MAX).try_collect().await?;
         let mut found: Found = runs.into_iter().flatten().collect();
-        let records = rows.into_iter().filter_map(|MergedRow { row: (key, mark), .. }| {
-            let (mark, value) = match mark.upload {
-                Some(_) => (mark, None),
-                None => found.remove(&key).map(|(mark, value)| (mark, Some(value)))?,
-            };
-            Some(record(key, mark, value))
+        let rows = rows.into_iter().filter_map(|MergedRow { bucket, row }| {
+            let row = with_value(row, &mut found).transpose()?;
+            Some(row.map(|row| MergedRow { bucket, row }))
         });
-        records.collect()
+        rows.collect()
     }
 
-    async fn run_of_values(self, bucket: i32, (first, last): (Bytes, Bytes)) -> Result<Found, Error> {
-        let values = (bucket, &first[..], &last[..]);
-        let found = self.rows(&self.keyspace.entities.values, values, self.read()).await?;
-        let wrong = |error: &dyn std::fmt::Display| unreachable(format_args!("Cassandra's answer: {error}"));
-        let rows = found.rows::<(Bytes, Column, Column)>().map_err(|error| wrong(&error))?;
+    /// The same of rows of one bucket.
+    pub(super) async fn values_in(self, bucket: i32, rows: Vec<Record>) -> Result<Vec<Record>, Error> {
+        let mut run = Run::default();
+        for row in rows.iter().filter(|row| row.unread_bytes().is_some()) {
+            run.add(&row.key);
+        }
+        let mut found = self.run_of_values(bucket, run).await?;
+        rows.into_iter().filter_map(|row| with_value(row, &mut found).transpose()).collect()
+    }
+
+    async fn run_of_values(self, bucket: i32, run: Run) -> Result<Found, Error> {
         let mut found = Found::new();
-        for row in rows {
+        let Some((first, last)) = run.0 else { return Ok(found) };
+        let values = (bucket, &first[..], &last[..]);
+        let rows = self.rows(&self.keyspace.entities.values, values, self.read()).await?;
+        let wrong = |error: &dyn std::fmt::Display| unreachable(format_args!("Cassandra's answer: {error}"));
+        for row in rows.rows::<(Bytes, Column, Column)>().map_err(|error| wrong(&error))? {
             let (key, etag, value) = row.map_err(|error| wrong(&error))?;
             let mark = etag.as_deref().and_then(Mark::decode).ok_or_else(|| not_ours(&key))?;
-            found.insert(key, (mark, value.unwrap_or_default()));
+            found.insert(key, (mark, value));
         }
         Ok(found)
     }
 }
 
-fn record(key: Bytes, mark: Mark, column: Column) -> Result<Record, Error> {
-    let value = match mark.upload {
-        Some(upload) => RecordValue::InPieces(UploadName { key: Bytes::copy_from_slice(&key), upload }),
-        None => RecordValue::Inline(inline(&key, column, &mark)?),
-    };
-    Ok(Record { key, mark, value })
+/// The row as it was found, if its value was not read before; none if it is there no more.
+fn with_value(row: Record, found: &mut Found) -> Result<Option<Record>, Error> {
+    if row.unread_bytes().is_none() {
+        return Ok(Some(row));
+    }
+    let Some((mark, value)) = found.remove(&row.key) else { return Ok(None) };
+    let mut row = Record::unread(row.key, mark);
+    if row.unread_bytes().is_some() {
+        row.value = RecordValue::Inline(inline(&row.key, value, &mark)?);
+    }
+    Ok(Some(row))
 }

@@ -29,8 +29,8 @@ const INLINE_PAUSE_NS_MAX: u64 = 1_600_000_000;
 /// Commits what a few turns of an event loop brought, on the loop itself, if the engine can do that without waiting: no sync
 /// comes before the answer, and neither a flush nor another writer is in the way. Otherwise the committer thread commits.
 ///
-/// A sync is waited for on the loop if it would keep nobody waiting but the one who asked for it: handing the write to the
-/// committer and its outcome back takes two threads to be woken, one after the other.
+/// A sync is waited for on the loop if it would keep nobody waiting but those who write: handing writes to the committer and their
+/// outcome back takes two threads to be woken, one after the other, and those who write would wait for the sync that is under way anyway.
 pub(in super::super) struct InlineCommitter {
     clock: Arc<dyn Clock>,
     queue: Arc<CommitShared>,
@@ -41,12 +41,15 @@ pub(in super::super) struct InlineCommitter {
     paused: Cell<Pause>,
 }
 
-/// A commit on the loop.
+/// Who commits what a turn of the loop brings, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Begun {
-    now_ns: u64,
-    /// Whether nobody else is there whom a sync would keep waiting.
-    may_sync: bool,
+enum Plan {
+    /// The loop, at once: nobody is kept waiting, or one who writes alone.
+    Now { may_sync: bool },
+    /// The loop, with a sync that all share who write, so not before a turn brings nothing more.
+    Together,
+    /// The committer, which is not woken before a turn brings nothing more.
+    HandOver,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,28 +81,33 @@ impl InlineCommitter {
 
     /// Commits what each turn of the event loop brings, for as long as it runs.
     pub(in super::super) async fn run(self, trigger: Rc<CommitTrigger>) {
-        let begin_trigger = Rc::clone(&trigger);
-        trigger.run(|| self.begin(&begin_trigger), |begun| self.commit(begun)).await;
+        let plan_trigger = Rc::clone(&trigger);
+        trigger.run(|| self.plan(&plan_trigger), |plan| self.commit(plan)).await;
     }
 
-    /// When it began, unless the committer is to do it.
-    fn begin(&self, trigger: &CommitTrigger) -> Option<Begun> {
+    fn plan(&self, trigger: &CommitTrigger) -> Plan {
         // Other nodes are served by the same loop, and measure how long it takes to answer.
-        let may_sync = trigger.is_alone() && !self.queue.writer().is_observed();
-        if !may_sync
-            && self.queue.syncs_each_group()
-            && self.write_queue.durabilities().all(|durability| self.queue.syncs_group(durability))
-        {
-            return None;
+        let may_sync = trigger.has_writes_only() && !self.queue.writer().is_observed();
+        let takes_sync = self.queue.syncs_each_group()
+            && self.write_queue.durabilities().all(|durability| self.queue.syncs_group(durability));
+        let is_paused = || self.clock.monotonic_ns() < self.paused.get().until_ns;
+        if (takes_sync && !may_sync) || is_paused() {
+            return Plan::HandOver;
         }
-        let now_ns = self.clock.monotonic_ns();
-        (now_ns >= self.paused.get().until_ns).then_some(Begun { now_ns, may_sync })
+        if takes_sync && !trigger.is_alone() { Plan::Together } else { Plan::Now { may_sync } }
     }
 
     /// Commits what the write queue has, or has the committer do it. On the event loop.
-    fn commit(&self, begun: Option<Begun>) {
-        let begun = begun.filter(|_| self.write_queue.queued().bytes <= INLINE_BYTES_MAX);
-        let Some(Begun { now_ns: started_ns, may_sync }) = begun else { return self.queue.pushed() };
+    fn commit(&self, plan: Plan) {
+        let may_sync = match plan {
+            Plan::Now { may_sync } => may_sync,
+            Plan::Together => true,
+            Plan::HandOver => return self.queue.pushed(),
+        };
+        if self.write_queue.queued().bytes > INLINE_BYTES_MAX {
+            return self.queue.pushed();
+        }
+        let started_ns = self.clock.monotonic_ns();
         let mut is_done = true;
         for durability in self.write_queue.durabilities() {
             let may_commit = may_sync || !self.queue.syncs_group(durability);
@@ -192,19 +200,22 @@ impl InlineCommitter {
 
 /// Notifications after which it commits although more are coming.
 const NOTIFICATIONS_MAX: u32 = 64;
-/// So many commits of one write each, one after the other with nothing read in between, are those of somebody who is alone.
-const LONE_COMMITS_MIN: u32 = 4;
+/// After so many commits with nothing read in between, nobody is there but those who write; and if each was of one write, only one.
+const COMMITS_MIN: u32 = 4;
 
 /// Starts one commit for all that an event loop does while it is busy.
 ///
 /// The first write that notifies it wakes a task of the loop, which commits what this turn of the loop brought. If the
-/// committer thread has to be woken for that, the task waits for the first turn without new writes. So a hundred connections
-/// with a write each cost one wake-up of that thread, not a hundred; a single write waits for one look at the sockets.
+/// committer thread has to be woken for that, or a sync is waited for, the task waits for the first turn without new writes. So
+/// a hundred connections with a write each cost one wake-up of that thread, or one sync, not a hundred; a single write waits
+/// for one look at the sockets.
 #[derive(Default)]
 pub(in super::super) struct CommitTrigger {
     notifications: Cell<u32>,
     task: RefCell<Option<Waker>>,
-    /// Commits of one write each since anything else was asked for.
+    /// Commits since anything was read.
+    commits: Cell<u32>,
+    /// The last of them that were of one write each.
     lone_commits: Cell<u32>,
 }
 
@@ -222,21 +233,26 @@ impl CommitTrigger {
 
     /// Something is read on the loop.
     pub(in super::super) fn note_read(&self) {
+        self.commits.set(0);
         self.lone_commits.set(0);
+    }
+
+    /// Whether nothing has been asked of the loop for a while but writes.
+    fn has_writes_only(&self) -> bool {
+        self.commits.get() >= COMMITS_MIN
     }
 
     /// Whether all that has been asked of the loop for a while is one write after the other.
     fn is_alone(&self) -> bool {
-        self.notifications.get() == 1 && self.lone_commits.get() >= LONE_COMMITS_MIN
+        self.notifications.get() == 1 && self.lone_commits.get() >= COMMITS_MIN
     }
 
-    /// Commits, for as long as the event loop runs: at once if `begin` returns something, otherwise after the first turn
-    /// without notifications.
-    async fn run<T>(self: Rc<Self>, begin: impl Fn() -> Option<T>, commit: impl Fn(Option<T>)) {
+    /// Commits, for as long as the event loop runs: at once, or after the first turn without notifications.
+    async fn run(self: Rc<Self>, plan: impl Fn() -> Plan, commit: impl Fn(Plan)) {
         loop {
             self.notified().await;
-            let (begun, mut seen) = (begin(), 0);
-            while begun.is_none()
+            let (plan, mut seen) = (plan(), 0);
+            while !matches!(plan, Plan::Now { .. })
                 && seen < self.notifications.get()
                 && self.notifications.get() < NOTIFICATIONS_MAX
             {
@@ -245,8 +261,9 @@ impl CommitTrigger {
                 tokio::task::yield_now().await;
             }
             let is_lone = self.notifications.replace(0) == 1;
+            self.commits.set(self.commits.get().saturating_add(1));
             self.lone_commits.set(if is_lone { self.lone_commits.get().saturating_add(1) } else { 0 });
-            commit(begun);
+            commit(plan);
         }
     }
 
@@ -287,18 +304,22 @@ mod tests {
 
     #[test]
     fn notifications_that_come_together_are_one_commit_and_none_is_lost() {
-        let (trigger, waits, commits) = (Rc::new(CommitTrigger::default()), Cell::new(true), Cell::new(0));
+        let (trigger, commits) = (Rc::new(CommitTrigger::default()), Cell::new(0));
+        let plan = Cell::new(Plan::HandOver);
         trigger.notify();
-        let begin = || (!waits.get()).then_some(());
-        let mut running = pin!(Rc::clone(&trigger).run(begin, |begun| {
-            assert_eq!(begun, begin());
-            commits.set(commits.get() + 1);
-        }));
+        let mut running = pin!(Rc::clone(&trigger).run(
+            || plan.get(),
+            |of| {
+                assert_eq!(of, plan.get());
+                commits.set(commits.get() + 1);
+            }
+        ));
         let mut context = Context::from_waker(Waker::noop());
         let mut turn = || assert!(running.as_mut().poll(&mut context).is_pending());
         turn();
         turn();
         assert_eq!(commits.get(), 1, "notified before anybody listened");
+        plan.set(Plan::Together);
         trigger.notify();
         turn();
         trigger.notify();
@@ -310,7 +331,7 @@ mod tests {
         (0..NOTIFICATIONS_MAX).for_each(|_| trigger.notify());
         turn();
         assert_eq!(commits.get(), 3, "many do not wait for more");
-        waits.set(false);
+        plan.set(Plan::Now { may_sync: false });
         trigger.notify();
         trigger.notify();
         turn();
@@ -318,13 +339,14 @@ mod tests {
     }
 
     #[test]
-    fn who_writes_alone_is_known_after_a_few_commits() {
+    fn who_writes_alone_and_that_nobody_reads_is_known_after_a_few_commits() {
         let trigger = Rc::new(CommitTrigger::default());
-        let alone = RefCell::new(Vec::new());
+        let (alone, writes_only) = (RefCell::new(Vec::new()), Cell::new(false));
         let mut running = pin!(Rc::clone(&trigger).run(
             || {
                 alone.borrow_mut().push(trigger.is_alone());
-                Some(())
+                writes_only.set(trigger.has_writes_only());
+                Plan::Now { may_sync: true }
             },
             |_| {},
         ));
@@ -335,14 +357,16 @@ mod tests {
             alone.borrow_mut().pop().expect("it was asked")
         };
         for _ in 0..2 {
-            let found: Vec<_> = (0..LONE_COMMITS_MIN + 2).map(|_| commit(1)).collect();
-            assert_eq!(found.iter().position(|alone| *alone), Some(LONE_COMMITS_MIN as usize));
+            let found: Vec<_> = (0..COMMITS_MIN + 2).map(|_| commit(1)).collect();
+            assert_eq!(found.iter().position(|alone| *alone), Some(COMMITS_MIN as usize));
             assert!(!commit(2), "another one is there");
+            assert!(writes_only.get(), "and writes as well");
         }
         commit(1);
-        let found: Vec<_> = (0..LONE_COMMITS_MIN).map(|_| commit(1)).collect();
+        let found: Vec<_> = (0..COMMITS_MIN).map(|_| commit(1)).collect();
         assert_eq!(found.last(), Some(&true));
         trigger.note_read();
         assert!(!commit(1), "a sync would keep who reads waiting");
+        assert!(!writes_only.get());
     }
 }

@@ -60,6 +60,47 @@ fn a_range_is_in_order_over_all_buckets() {
     assert_eq!(count.text().trim(), COUNT.to_string());
 }
 
+/// Of more keys than are read of a bucket at a time: short values come with them, others are read when it is their turn.
+#[test]
+fn a_range_has_short_long_and_large_values_in_order() {
+    const COUNT: usize = 20_000;
+    let Some(door) = door(|launch| launch) else { return };
+    let mut connection = door.connect();
+    let key = |number: usize| format!("key{number:05}");
+    for first in (0..COUNT).step_by(5_000) {
+        let stored =
+            connection.request("POST", "/v0/batch", Some(&batch_of((first..first + 5_000).map(key))));
+        assert_eq!(stored.text().matches("\"status\":201").count(), 5_000);
+    }
+    let long = |number: usize| match number {
+        _ if number.is_multiple_of(4_001) => Some(value(number as u64, 600 << 10)),
+        _ if number.is_multiple_of(97) => Some(value(number as u64, 40 << 10)),
+        _ => None,
+    };
+    for number in 0..COUNT {
+        if let Some(value) = long(number) {
+            connection.put(&key(number), &value);
+        }
+    }
+    (1..COUNT).step_by(10).for_each(|number| connection.delete(&key(number)));
+    for (query, is_reverse) in [("prefix=key", false), ("prefix=key&reverse=true", true)] {
+        connection.send_request("GET", &format!("/v0/entities?{query}"), None);
+        assert_eq!(connection.response_head().status, 200);
+        let is_left = |number: &usize| number % 10 != 1;
+        let mut numbers: Vec<usize> = (0..COUNT).filter(is_left).collect();
+        if is_reverse {
+            numbers.reverse();
+        }
+        for number in numbers {
+            let (found, read) = connection.next_record().expect("a record").expect("there is one more");
+            assert_eq!(found, key(number).into_bytes());
+            let expected = long(number).unwrap_or_else(|| format!("of {}", key(number)).into_bytes());
+            assert!(read == expected, "{number}: {} bytes instead of {}", read.len(), expected.len());
+        }
+        assert_eq!(connection.next_record().expect("an end"), None);
+    }
+}
+
 #[test]
 fn pieces_that_no_row_names_are_removed_and_others_stay() {
     let keep = |launch: Launch| launch.env("LADOGA_CASSANDRA_PIECES_KEEP_MS", "30000");

@@ -10,10 +10,12 @@ use crate::failure::unreachable;
 use crate::read::not_ours;
 use crate::row::Mark;
 
-/// So many rows of a bucket are read at a time.
-const PAGE_ROWS: usize = 64;
-/// So many bytes of their values are read with them.
-const PAGE_VALUE_BYTES: u64 = 32 << 10;
+/// So many rows of a bucket are read at a time, if all buckets together then have no more than the third; but some.
+const PAGE_ROWS_MAX: usize = 64;
+const PAGE_ROWS_MIN: usize = 16;
+const ROWS_MAX: usize = 16 << 10;
+/// So many bytes of values are read with the pages of all buckets.
+const VALUE_BYTES_MAX: u64 = 8 << 20;
 
 /// How buckets are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,11 +29,11 @@ pub(super) struct Page {
 impl Page {
     /// Of a range that is going to have about so many of the rows of each bucket, short values are worth to be read at once.
     pub(super) fn of(range: &KeyRange, buckets: i32, wants_values: bool) -> Page {
-        let limit = range.limit.unwrap_or(u64::MAX);
-        let rows = usize::try_from(limit).map_or(PAGE_ROWS, |limit| limit.clamp(1, PAGE_ROWS));
-        let takes_all = limit / u64::from(buckets.unsigned_abs()) >= PAGE_ROWS as u64;
-        let value_bytes = if wants_values && takes_all { PAGE_VALUE_BYTES } else { 0 };
-        Page { is_reverse: range.span.is_reverse, rows, value_bytes }
+        let (buckets, limit) = (buckets.unsigned_abs(), range.limit.unwrap_or(u64::MAX));
+        let rows = (ROWS_MAX / buckets as usize).clamp(PAGE_ROWS_MIN, PAGE_ROWS_MAX) as u64;
+        let takes_all = limit / u64::from(buckets) >= rows;
+        let value_bytes = if wants_values && takes_all { VALUE_BYTES_MAX / u64::from(buckets) } else { 0 };
+        Page { is_reverse: range.span.is_reverse, rows: limit.clamp(1, rows) as usize, value_bytes }
     }
 
     /// How many of these rows, from the first one on, have values that fit.
@@ -141,9 +143,9 @@ mod tests {
 
     use super::*;
 
-    fn page(limit: Option<u64>, wants_values: bool) -> Page {
+    fn page(limit: Option<u64>, buckets: i32, wants_values: bool) -> Page {
         let span = KeySpan { start: Bytes::new(), end: None, is_reverse: false };
-        Page::of(&KeyRange { span, limit, scope: Scope::Cluster }, 256, wants_values)
+        Page::of(&KeyRange { span, limit, scope: Scope::Cluster }, buckets, wants_values)
     }
 
     fn row(length: u64, is_in_pieces: bool) -> Record {
@@ -154,26 +156,33 @@ mod tests {
 
     #[test]
     fn a_page_has_no_more_rows_than_are_asked_for_and_values_if_most_of_it_is() {
-        let all = PAGE_ROWS as u64 * 256;
+        let all = PAGE_ROWS_MAX as u64 * 256;
         for (limit, rows, has_values) in [
-            (None, PAGE_ROWS, true),
-            (Some(all), PAGE_ROWS, true),
-            (Some(all - 1), PAGE_ROWS, false),
+            (None, PAGE_ROWS_MAX, true),
+            (Some(all), PAGE_ROWS_MAX, true),
+            (Some(all - 1), PAGE_ROWS_MAX, false),
             (Some(3), 3, false),
             (Some(0), 1, false),
         ] {
-            let found = page(limit, true);
+            let found = page(limit, 256, true);
             assert_eq!((found.rows, found.value_bytes > 0), (rows, has_values), "{limit:?}");
         }
-        assert_eq!(page(None, false).fitting(&[row(1, false)]), 0);
+        assert_eq!(page(None, 256, false).fitting(&[row(1, false)]), 0);
+    }
+
+    #[test]
+    fn with_more_buckets_a_page_is_smaller() {
+        let [few, usual, most] = [1, 256, 4_096].map(|buckets| page(None, buckets, true));
+        assert_eq!([few, usual, most].map(|page| page.rows), [64, 64, 16]);
+        assert_eq!([few, usual, most].map(|page| page.value_bytes), [8 << 20, 32 << 10, 2 << 10]);
     }
 
     #[test]
     fn values_are_read_with_a_page_for_as_long_as_they_fit() {
-        let page = page(None, true);
-        let rows = [row(PAGE_VALUE_BYTES - 1, false), row(64 << 20, true), row(1, false), row(1, false)];
+        let page = page(None, 256, true);
+        let rows = [row(page.value_bytes - 1, false), row(64 << 20, true), row(1, false), row(1, false)];
         assert_eq!(page.fitting(&rows), 3);
-        assert_eq!(page.fitting(&[row(PAGE_VALUE_BYTES + 1, false)]), 0);
+        assert_eq!(page.fitting(&[row(page.value_bytes + 1, false)]), 0);
         assert_eq!(page.fitting(&[]), 0);
     }
 

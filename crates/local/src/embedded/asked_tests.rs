@@ -301,9 +301,69 @@ fn syncs_that_were_asked_for_are_counted() {
         }
         in_time(put(&local, b"key", 2)).await.expect("a write");
     });
-    let metrics = opened.store.metrics();
-    let name = "ladoga_commit_requested_syncs_total";
-    let asked = metrics.iter().find(|metric| metric.name == name).expect("a metric");
-    assert_eq!(asked.series[0].value, MetricValue::Number(2.0));
+    assert_eq!(counter(&opened.store, "ladoga_commit_requested_syncs_total"), 2.0);
     opened.store.close().expect("a store that closes");
+}
+
+/// The value of a counter that has no labels.
+fn counter(store: &Embedded, name: &str) -> f64 {
+    let metrics = store.metrics();
+    let metric = metrics.iter().find(|metric| metric.name == name).expect("a metric");
+    let MetricValue::Number(value) = metric.series[0].value else { panic!("{name} is no number") };
+    value
+}
+
+/// Groups that the event loop committed itself.
+fn inline_groups(store: &Embedded) -> f64 {
+    counter(store, "ladoga_commit_inline_groups_total")
+}
+
+/// Three at once, round by round; answers those that were acknowledged, until one is not.
+async fn rounds_of_three(local: &Local, rounds: u64) -> Vec<(String, u64)> {
+    let mut acknowledged = Vec::new();
+    for round in 1..=rounds {
+        let writes = ["a", "b", "c"].map(|key| (key, put(local, key.as_bytes(), round)));
+        for (key, written) in writes {
+            if in_time(written).await.is_ok() {
+                acknowledged.push((key.to_owned(), round));
+            }
+        }
+    }
+    acknowledged
+}
+
+#[test]
+fn who_writes_at_the_same_time_shares_a_sync_on_the_loop_while_nobody_reads() {
+    let opened = open(Durability::Always);
+    opened.on_a_loop(async |local| {
+        rounds_of_three(&local, 4).await;
+        let (by_the_committer, syncs) = (inline_groups(&opened.store), opened.syncs());
+        rounds_of_three(&local, 10).await;
+        let on_the_loop = inline_groups(&opened.store) - by_the_committer;
+        assert_eq!((by_the_committer, on_the_loop, opened.syncs() - syncs), (0.0, 10.0, 10));
+        assert!(is_there(&local, b"a").await);
+        rounds_of_three(&local, 4).await;
+        assert_eq!(inline_groups(&opened.store) - on_the_loop, 0.0, "a sync would keep who reads waiting");
+    });
+}
+
+#[test]
+fn what_was_acknowledged_on_the_loop_survives_a_power_cut_at_every_sync() {
+    const ROUNDS: u64 = 9;
+    for cut in 0.. {
+        let opened = open(Durability::Always);
+        opened.disk.cut_power_at_sync(cut, PowerCut::LoseAll);
+        let acknowledged = opened.on_a_loop(async |local| rounds_of_three(&local, ROUNDS).await);
+        let is_cut = !opened.disk.is_powered();
+        assert_eq!(is_cut, acknowledged.len() < 3 * ROUNDS as usize, "cut at {cut}: {acknowledged:?}");
+        if !is_cut {
+            assert!(cut >= ROUNDS, "each round has a sync");
+            return;
+        }
+        let left = opened.after_a_power_cut();
+        for (key, round) in &acknowledged {
+            let newest = left.iter().find(|(found, _)| found == key).map_or(0, |(_, newest)| *newest);
+            assert!(newest >= *round, "cut at {cut}: {key} is at {newest}, {round} was acknowledged");
+        }
+    }
 }

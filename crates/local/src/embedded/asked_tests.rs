@@ -301,20 +301,20 @@ fn syncs_that_were_asked_for_are_counted() {
         }
         in_time(put(&local, b"key", 2)).await.expect("a write");
     });
-    assert_eq!(counter(&opened.store, "ladoga_commit_requested_syncs_total"), 2.0);
+    assert_eq!(counter(&opened.store, "ladoga_commit_requested_syncs_total"), 2);
     opened.store.close().expect("a store that closes");
 }
 
 /// The value of a counter that has no labels.
-fn counter(store: &Embedded, name: &str) -> f64 {
+fn counter(store: &Embedded, name: &str) -> u64 {
     let metrics = store.metrics();
     let metric = metrics.iter().find(|metric| metric.name == name).expect("a metric");
     let MetricValue::Number(value) = metric.series[0].value else { panic!("{name} is no number") };
-    value
+    value as u64
 }
 
 /// Groups that the event loop committed itself.
-fn inline_groups(store: &Embedded) -> f64 {
+fn inline_groups(store: &Embedded) -> u64 {
     counter(store, "ladoga_commit_inline_groups_total")
 }
 
@@ -340,10 +340,10 @@ fn who_writes_at_the_same_time_shares_a_sync_on_the_loop_while_nobody_reads() {
         let (by_the_committer, syncs) = (inline_groups(&opened.store), opened.syncs());
         rounds_of_three(&local, 10).await;
         let on_the_loop = inline_groups(&opened.store) - by_the_committer;
-        assert_eq!((by_the_committer, on_the_loop, opened.syncs() - syncs), (0.0, 10.0, 10));
+        assert_eq!((by_the_committer, on_the_loop, opened.syncs() - syncs), (0, 10, 10));
         assert!(is_there(&local, b"a").await);
         rounds_of_three(&local, 4).await;
-        assert_eq!(inline_groups(&opened.store) - on_the_loop, 0.0, "a sync would keep who reads waiting");
+        assert_eq!(inline_groups(&opened.store) - on_the_loop, 0, "a sync would keep who reads waiting");
     });
 }
 

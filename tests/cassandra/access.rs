@@ -42,10 +42,10 @@ impl Guarded {
             format!("{}{}", signing_key.serialize_pem(), cert.pem())
         };
         let setup = Setup {
-            sync: CommitLogSync::Periodic,
             login: Login::ByPassword,
             certificate: Some(&certificate),
             room: Room::Quota(QUOTA_BYTES),
+            ..Setup::open(CommitLogSync::Periodic)
         };
         let nodes = cassandra(1, setup)?;
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");

@@ -4,6 +4,7 @@
 //! a keyspace of its own: `tests/support/engine.rs`. Where they differ, they say so, by `differs_on_cassandra`.
 //!
 //! - `quorum`: three nodes, of which one is killed, frozen, or all are
+//! - `datacenters`: one of two has the keys
 //! - `doors`: what is particular about a door: large values, ranges over all buckets, several doors
 //! - `copy`: all records into Cassandra, and out of it
 //! - `access`: passwords, rights, TLS and a quota of Cassandra
@@ -26,6 +27,7 @@ mod client;
 #[path = "../http/conditional.rs"]
 mod conditional;
 mod copy;
+mod datacenters;
 mod doors;
 #[path = "../http/entity.rs"]
 mod entity;

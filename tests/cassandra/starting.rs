@@ -1,6 +1,7 @@
 use crate::support::{Ladoga, Launch, Port, differs_on_cassandra};
 
-fn serve(flags: &[&str]) -> Ladoga {
+/// What is going to say why it does not start.
+pub(crate) fn serve(flags: &[&str]) -> Ladoga {
     let port = Port::claim();
     let listen = port.address().to_string();
     let fixed = ["serve", "--listen", &listen, "--engine", "cassandra"];

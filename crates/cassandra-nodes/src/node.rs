@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::jars::Installed;
 use crate::network::NATIVE_PORT;
 use crate::options::options;
+use crate::yaml::PLACE_FILE;
 
 /// How long a node may take to answer. It takes some ten seconds on a machine that has nothing else to do.
 const START_TIME_MAX: Duration = Duration::from_mins(4);
@@ -62,6 +63,7 @@ impl Node {
         command.args(words).arg(&self.installed.java);
         command.arg(prefixed("-javaagent:", &self.installed.jars.join("jamm-0.4.0.jar"))).args(options());
         command.arg(prefixed("-Dcassandra.config=file://", &self.directory.join("cassandra.yaml")));
+        command.arg(prefixed("-Dcassandra-rackdc.properties=file://", &self.directory.join(PLACE_FILE)));
         command.arg(prefixed("-Dcassandra.storagedir=", &self.directory));
         command.arg("-cp").arg(self.installed.jars.join("*"));
         command.arg("org.apache.cassandra.service.CassandraDaemon");

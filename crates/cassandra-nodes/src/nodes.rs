@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::jars::Installed;
 use crate::network::Network;
 use crate::node::Node;
-use crate::yaml::{CERTIFICATE_FILE, Setup, yaml};
+use crate::yaml::{CERTIFICATE_FILE, PLACE_FILE, Setup, place, yaml};
 
 /// Several nodes that are one cluster. They end, and their data is removed, when this is dropped.
 pub struct Nodes {
@@ -24,6 +24,7 @@ impl Nodes {
             let own = directory.join(format!("{}", index + 1));
             let yaml = yaml(host, &seeds, &own, setup);
             let node = Node::new(installed, host, own.clone(), (&yaml, setup.room.wrapper()))?;
+            fs::write(own.join(PLACE_FILE), place(index, setup))?;
             if let Some(make) = setup.certificate {
                 fs::write(own.join(CERTIFICATE_FILE), make(host))?;
             }

@@ -33,7 +33,11 @@ pub struct Setup<'s> {
     pub certificate: Option<&'s dyn Fn(Ipv4Addr) -> String>,
     /// How much room they have for data.
     pub room: Room<'s>,
+    /// In which datacenter each of them is. Those of which nothing is said are in `datacenter1`.
+    pub datacenters: &'s [&'s str],
 }
+
+const DATACENTER: &str = "datacenter1";
 
 /// How much room there is for data.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +53,7 @@ pub enum Room<'s> {
 impl Setup<'_> {
     /// For everybody, without TLS.
     pub const fn open(sync: CommitLogSync) -> Self {
-        Setup { sync, login: Login::Anybody, certificate: None, room: Room::Disk }
+        Setup { sync, login: Login::Anybody, certificate: None, room: Room::Disk, datacenters: &[] }
     }
 }
 
@@ -86,6 +90,14 @@ impl Room<'_> {
 /// Where a node has its key and its certificate.
 pub(crate) const CERTIFICATE_FILE: &str = "certificate.pem";
 
+/// Where a node has in which datacenter it is.
+pub(crate) const PLACE_FILE: &str = "cassandra-rackdc.properties";
+
+/// What is in that file.
+pub(crate) fn place(node: usize, setup: Setup<'_>) -> String {
+    format!("dc={}\nrack=rack1\n", setup.datacenters.get(node).unwrap_or(&DATACENTER))
+}
+
 /// The configuration of a node in this directory.
 pub(crate) fn yaml(host: Ipv4Addr, seeds: &[Ipv4Addr], directory: &Path, setup: Setup<'_>) -> String {
     let seeds: Vec<String> = seeds.iter().map(ToString::to_string).collect();
@@ -93,7 +105,7 @@ pub(crate) fn yaml(host: Ipv4Addr, seeds: &[Ipv4Addr], directory: &Path, setup: 
         "cluster_name: ladoga\n\
          num_tokens: 16\n\
          partitioner: org.apache.cassandra.dht.Murmur3Partitioner\n\
-         endpoint_snitch: SimpleSnitch\n\
+         endpoint_snitch: GossipingPropertyFileSnitch\n\
          seed_provider:\n  - class_name: org.apache.cassandra.locator.SimpleSeedProvider\n    parameters:\n      - seeds: \"{}\"\n\
          listen_address: {host}\n\
          rpc_address: {host}\n\

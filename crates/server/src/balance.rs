@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Loops that want more of the CPUs than this, each, are too few, if that lasts.
 const PRESSED: f64 = 0.8;
 /// CPUs that nobody uses have to be this many for another loop to be of use: with less, it would take from whom it serves.
-const SPARE_CPUS: f64 = 0.3;
+const SPARE_CPUS: f64 = 0.5;
 /// Loops that wait for a CPU for so much of their time, each, compete with others, among which more threads get more.
 const CROWDED: f64 = 0.4;
 /// Loops of which half would want less than this, each, are too many, if that lasts.

@@ -10,9 +10,10 @@ use crate::failure::unreachable;
 use crate::read::not_ours;
 use crate::row::Mark;
 
-/// So many rows of a bucket are read at a time, if all buckets together then have no more than the third; but some.
-const PAGE_ROWS_MAX: usize = 64;
+/// Between so many rows of a bucket are read at a time: the more buckets there are, the fewer.
 const PAGE_ROWS_MIN: usize = 16;
+const PAGE_ROWS_MAX: usize = 64;
+/// The pages of all buckets have no more rows than this, unless each has the fewest.
 const ROWS_MAX: usize = 16 << 10;
 /// So many bytes of values are read with the pages of all buckets.
 const VALUE_BYTES_MAX: u64 = 8 << 20;
@@ -27,7 +28,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Of a range that is going to have about so many of the rows of each bucket, short values are worth to be read at once.
+    /// Short values are read at once if the range goes on for at least a page of each bucket: a shorter one would leave most of them.
     pub(super) fn of(range: &KeyRange, buckets: i32, wants_values: bool) -> Page {
         let (buckets, limit) = (buckets.unsigned_abs(), range.limit.unwrap_or(u64::MAX));
         let rows = (ROWS_MAX / buckets as usize).clamp(PAGE_ROWS_MIN, PAGE_ROWS_MAX) as u64;

@@ -4,12 +4,9 @@ use bytes::Bytes;
 use futures::stream::{StreamExt, TryStreamExt, iter};
 use ladoga_service::{Error, KeySpan};
 
+use super::record::{MergedRow, STATEMENTS_MAX};
 use super::slice::{Bounds, Page, Slice};
-use super::values::Record;
 use crate::at::At;
-
-/// So many statements of a range are under way at a time.
-pub(super) const STATEMENTS_MAX: usize = 32;
 
 /// The keys of all buckets, in their order.
 pub(super) struct Merge {
@@ -19,12 +16,6 @@ pub(super) struct Merge {
     /// Whether a slice has to be read on before the next key is known.
     is_starved: bool,
     page: Page,
-}
-
-/// A row of a range, and in which bucket it is.
-pub(super) struct MergedRow {
-    pub(super) bucket: i32,
-    pub(super) row: Record,
 }
 
 impl Merge {

@@ -1,5 +1,6 @@
 //! Entities in the order of their keys: the merge of the slices of all buckets.
 //!
+//! - `record`: a row of a range
 //! - `slice`: the keys of one bucket, page by page
 //! - `merge`: the slices, and the next keys of all of them
 //! - `values`: the values of those keys
@@ -10,6 +11,7 @@
 //! each bucket, and the values of as many keys as fit into a bound, however long they are.
 
 mod merge;
+mod record;
 mod slice;
 mod stream;
 mod values;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use ladoga_model::KEY_BYTES_MAX;
 use ladoga_service::{Error, KeyRange, KeySpan};
 
-use super::values::Record;
+use super::record::Record;
 use crate::at::{At, Column};
 use crate::failure::unreachable;
 use crate::read::not_ours;

@@ -3,9 +3,9 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use ladoga_service::{Error, KeyRange, Later, Piece, Pieces, RecordFormat, StoreError};
 
-use super::merge::{Merge, MergedRow};
+use super::merge::Merge;
+use super::record::{MergedRow, Record, RecordValue};
 use super::slice::Page;
-use super::values::{Record, RecordValue};
 use crate::at::At;
 use crate::failure::of_store;
 use crate::pieces::ValuePieces;

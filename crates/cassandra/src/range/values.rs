@@ -4,42 +4,11 @@ use bytes::Bytes;
 use futures::stream::{StreamExt, TryStreamExt, iter};
 use ladoga_service::Error;
 
-use super::merge::{MergedRow, STATEMENTS_MAX};
+use super::record::{MergedRow, Record, RecordValue, STATEMENTS_MAX};
 use crate::at::{At, Column};
 use crate::failure::unreachable;
-use crate::keyspace::UploadName;
 use crate::read::{inline, not_ours};
 use crate::row::Mark;
-
-/// The value of a record.
-pub(super) enum RecordValue {
-    Inline(Bytes),
-    InPieces(UploadName),
-    /// Not read yet, or nobody wants to know.
-    Unread,
-}
-
-/// A record of a range.
-pub(super) struct Record {
-    pub(super) key: Bytes,
-    pub(super) mark: Mark,
-    pub(super) value: RecordValue,
-}
-
-impl Record {
-    /// What a row says without its value.
-    pub(super) fn unread(key: Bytes, mark: Mark) -> Record {
-        let value = mark.upload.map_or(RecordValue::Unread, |upload| {
-            RecordValue::InPieces(UploadName { key: Bytes::copy_from_slice(&key), upload })
-        });
-        Record { key, mark, value }
-    }
-
-    /// How long the value is that has to be read with the row; none if there is none.
-    pub(super) fn unread_bytes(&self) -> Option<u64> {
-        matches!(self.value, RecordValue::Unread).then_some(self.mark.length)
-    }
-}
 
 /// Rows with their values, by key.
 type Found = HashMap<Bytes, (Mark, Column)>;

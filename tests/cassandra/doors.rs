@@ -79,10 +79,10 @@ fn a_range_has_short_long_and_large_values_in_order() {
     };
     for number in 0..COUNT {
         if let Some(value) = long(number) {
-            connection.put(&key(number), &value);
+            connection.put(key(number), &value);
         }
     }
-    (1..COUNT).step_by(10).for_each(|number| connection.delete(&key(number)));
+    (1..COUNT).step_by(10).for_each(|number| connection.delete(key(number)));
     for (query, is_reverse) in [("prefix=key", false), ("prefix=key&reverse=true", true)] {
         connection.send_request("GET", &format!("/v0/entities?{query}"), None);
         assert_eq!(connection.response_head().status, 200);

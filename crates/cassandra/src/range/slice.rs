@@ -16,7 +16,7 @@ const PAGE_ROWS_MAX: usize = 64;
 /// The pages of all buckets have no more rows than this, unless each has the fewest.
 const ROWS_MAX: usize = 16 << 10;
 /// So many bytes of values are read with the pages of all buckets.
-const VALUE_BYTES_MAX: u64 = 8 << 20;
+const VALUE_BYTES_MAX: u64 = 2 << 20;
 
 /// How buckets are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,7 +175,7 @@ mod tests {
     fn with_more_buckets_a_page_is_smaller() {
         let [few, usual, most] = [1, 256, 4_096].map(|buckets| page(None, buckets, true));
         assert_eq!([few, usual, most].map(|page| page.rows), [64, 64, 16]);
-        assert_eq!([few, usual, most].map(|page| page.value_bytes), [8 << 20, 32 << 10, 2 << 10]);
+        assert_eq!([few, usual, most].map(|page| page.value_bytes), [2 << 20, 8 << 10, 512]);
     }
 
     #[test]

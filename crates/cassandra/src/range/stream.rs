@@ -121,6 +121,8 @@ impl RangePieces {
         }
         if self.format.wants_values() {
             rows = self.at.values(rows).await?;
+        } else {
+            rows.iter_mut().for_each(|merged: &mut MergedRow| merged.row.value = RecordValue::Unread);
         }
         // What was written in between may expire by now.
         let records = rows.into_iter().map(|merged: MergedRow| merged.row);

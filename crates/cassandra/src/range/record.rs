@@ -30,7 +30,7 @@ impl Record {
         Record { key, mark, value }
     }
 
-    /// How long the value is that has to be read with the row; none if there is none.
+    /// How long its value is, if that is in the row and not read yet.
     pub(super) fn unread_bytes(&self) -> Option<u64> {
         matches!(self.value, RecordValue::Unread).then_some(self.mark.length)
     }

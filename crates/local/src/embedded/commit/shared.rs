@@ -138,7 +138,7 @@ impl CommitShared {
             ),
             Metric::counter(
                 "ladoga_commit_inline_groups_total",
-                "Groups of writes that an event loop committed itself, because there was nothing to wait for.",
+                "Groups of writes that an event loop committed itself, not the committer thread.",
                 self.inline_groups.load(Ordering::Relaxed),
             ),
             Metric::counter(

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::cluster::Cluster;
 use crate::support::{
@@ -76,6 +77,26 @@ fn an_upgrade_may_come_behind_streamed_values_and_with_what_follows_it() {
         });
     }
     assert_eq!(cluster.get(1, "victim", "2/2").as_deref(), Some(&b"alive"[..]));
+}
+
+#[test]
+fn who_sends_more_behind_a_greeting_that_is_refused_gets_every_answer_before_it() {
+    let cluster = Cluster::start(2);
+    let value = value_of_requests(0, 100_000);
+    cluster.put(0, "inline", "2/2", &value);
+    let mut connection = cluster.connect(0);
+    connection.limit_receiving_to(8_000);
+    connection.send("GET /v0/entity?id=inline HTTP/1.1\r\nhost: x\r\n\r\n".repeat(4));
+    connection.send(format!("{UPGRADE}\r\n{SMUGGLED}"));
+    // The node has refused it by then, and most of the answers have not been read.
+    std::thread::sleep(Duration::from_millis(500));
+    // Who is being heard out no longer may have it taken or not.
+    let _ = connection.try_send(SMUGGLED);
+    for _ in 0..4 {
+        assert!(connection.response().body == value);
+    }
+    assert_eq!(connection.response_head().status, 101);
+    assert_eq!(connection.rest().escape_ascii().to_string(), "");
 }
 
 #[test]

@@ -349,8 +349,9 @@ fn what_the_profiles_of_two_servers_differ_by_is_in_their_report() {
     let Some(mut browser) = Browser::start() else { return };
     let (directory, one, other) = (Directory::new(), Node::start(), Node::start());
     let file = directory.path().join("both.html");
+    // At a rate at which no round is without a sample: it would not count.
     let words = format!(
-        "lab run -d 1s -c1 --keys 50 --workloads get --rates 300 --rounds 5 --url {} --pid {} --peer {} --peer-pid {} -o",
+        "lab run -d 1s -c1 --keys 50 --workloads get --rates 2000 --rounds 5 --url {} --pid {} --peer {} --peer-pid {} -o",
         one.url(),
         one.pid(),
         other.url(),

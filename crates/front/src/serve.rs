@@ -32,6 +32,8 @@ const TURN_REQUESTS_MAX: u32 = 64;
 enum CloseReason {
     /// Every request has been answered.
     Over,
+    /// Every request has been answered, and the client may still be sending what is none.
+    Interrupted,
     /// With this last answer, while the client may still be sending.
     Say(Refusal),
     /// Without an answer: nobody would read it.
@@ -74,6 +76,7 @@ pub(crate) async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) -> Opt
             part(&link, &bytes, true).await;
         }
         CloseReason::Over => part(&link, &[], false).await,
+        CloseReason::Interrupted => part(&link, &[], true).await,
     }
     None
 }
@@ -317,7 +320,9 @@ async fn serve_as_peer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>) -> Clos
         Ok(()) => CloseReason::Over,
         Err(error) => {
             tracing::debug!(%error, "a connection of a peer broke");
-            CloseReason::Drop
+            // What the system still has for it would be lost if the connection ended while it is sending.
+            let is_sending = error.kind() == io::ErrorKind::InvalidData;
+            if is_sending { CloseReason::Interrupted } else { CloseReason::Drop }
         }
     }
 }

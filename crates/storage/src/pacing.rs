@@ -25,10 +25,16 @@ const MEMTABLE_STEP: f64 = 0.25;
 const _: () = assert!(SEALED_MAX == 3);
 /// Tables in level 0 from which on writers are slowed down: three times what starts a compaction.
 const LEVEL_0_SLOW: usize = 12;
-/// Tables in level 0 from which on a compaction no longer runs at the lowest priority: as many as one compaction takes, four
-/// flushes before writers are slowed down.
+/// Tables in level 0 from which on a compaction no longer runs at the lowest priority if it does not keep up there: as many as
+/// one compaction takes, four flushes before writers are slowed down.
 const LEVEL_0_URGENT: usize = 8;
 const _: () = assert!(LEVEL_0_URGENT < LEVEL_0_SLOW);
+/// Flushes in a row without a compaction that made level 0 short: it does not keep up.
+const FLUSHES_URGENT: u32 = 4;
+/// No flush for so many times the usual time between two: what made level 0 grow is over.
+const PAUSE_INTERVALS: u64 = 3;
+/// Level 0 has been long for so long: at the lowest priority compactions do not get on at all.
+const LONG_MAX: Duration = Duration::from_secs(20);
 /// Each further table takes this share of [`RATE_BYTES_PER_S`].
 const LEVEL_0_STEP: f64 = 0.8;
 /// What a disk is taken to be good for as long as nothing is known.
@@ -37,9 +43,55 @@ const RATE_BYTES_PER_S_MIN: f64 = 1e6;
 /// A group waits no longer than this, whatever its size. A disk that takes less than a group in that time has writers stop.
 const DELAY_MAX: Duration = Duration::from_millis(50);
 
-/// Whether writers are about to be slowed down because compaction is behind.
-pub(crate) const fn is_urgent(level_0_tables: usize) -> bool {
-    level_0_tables >= LEVEL_0_URGENT
+/// What level 0 has been through: tells whether writers are about to be slowed down because compaction is behind. Merely being
+/// long is not that: after a bulk load level 0 gets short at the lowest priority as well, and nobody feels it.
+#[derive(Debug, Default)]
+pub(crate) struct Growth {
+    tables: usize,
+    /// Since when there are [`LEVEL_0_URGENT`] tables or more.
+    long_since_ns: Option<u64>,
+    /// Flushes in a row, with no pause between them.
+    flushes: u32,
+    last_flush_ns: u64,
+    /// The usual time between two of them; 0 before the second.
+    interval_ns: u64,
+}
+
+impl Growth {
+    /// Level 0 has so many tables now.
+    pub(crate) fn observe(&mut self, tables: usize, now_ns: u64) {
+        if tables > self.tables {
+            self.flushed(now_ns);
+        } else if tables < self.tables && tables < LEVEL_0_URGENT {
+            self.flushes = 0;
+        }
+        self.tables = tables;
+        self.long_since_ns = (tables >= LEVEL_0_URGENT).then(|| self.long_since_ns.unwrap_or(now_ns));
+    }
+
+    /// Whether compactions are to hurry.
+    pub(crate) fn is_urgent(&self, now_ns: u64) -> bool {
+        self.long_since_ns.is_some_and(|since_ns| {
+            let grows = self.flushes >= FLUSHES_URGENT && !self.is_paused(now_ns);
+            grows || now_ns.saturating_sub(since_ns) >= LONG_MAX.as_nanos() as u64
+        })
+    }
+
+    fn flushed(&mut self, now_ns: u64) {
+        let interval_ns = now_ns.saturating_sub(self.last_flush_ns);
+        if self.flushes == 0 || self.is_paused(now_ns) {
+            (self.flushes, self.interval_ns) = (1, 0);
+        } else {
+            let is_second = self.flushes == 1;
+            self.flushes += 1;
+            self.interval_ns = if is_second { interval_ns } else { (3 * self.interval_ns + interval_ns) / 4 };
+        }
+        self.last_flush_ns = now_ns;
+    }
+
+    const fn is_paused(&self, now_ns: u64) -> bool {
+        self.flushes > 1 && now_ns.saturating_sub(self.last_flush_ns) > PAUSE_INTERVALS * self.interval_ns
+    }
 }
 
 /// How long a group of `bytes` waits before it is written.
@@ -72,12 +124,58 @@ mod tests {
         assert_eq!(delay(backlog, 1 << 20), Duration::ZERO);
     }
 
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    /// Level 0 after so many flushes, with as long between any two, and when the last one was.
+    fn grown(flushes: usize, interval_ns: u64) -> (Growth, u64) {
+        let mut growth = Growth::default();
+        for flush in 1..=flushes {
+            growth.observe(flush, flush as u64 * interval_ns);
+        }
+        (growth, flushes as u64 * interval_ns)
+    }
+
     #[test]
     fn a_compaction_hurries_before_writers_are_slowed_down_and_not_when_it_has_just_become_due() {
         let slow = |level_0_tables| !delay(Backlog { level_0_tables, ..Backlog::default() }, 1000).is_zero();
+        let is_urgent = |tables| {
+            let (growth, now_ns) = grown(tables, SECOND_NS);
+            growth.is_urgent(now_ns)
+        };
         let first_urgent = (0..100).find(|&tables| is_urgent(tables)).expect("a bound");
         let first_slow = (0..100).find(|&tables| slow(tables)).expect("a bound");
         assert!((6..first_slow - 2).contains(&first_urgent), "{first_urgent}, {first_slow}");
+        assert!((first_urgent..100).all(is_urgent), "it hurries for as long as level 0 grows");
+    }
+
+    #[test]
+    fn nothing_hurries_after_a_bulk_load_unless_level_0_grows_again_or_stays_long() {
+        let (mut growth, mut now_ns) = grown(15, SECOND_NS / 4);
+        assert!(growth.is_urgent(now_ns + SECOND_NS / 2), "the next flush is not late");
+        assert!(!growth.is_urgent(now_ns + SECOND_NS));
+        for tables in [16, 17, 18, 19] {
+            assert!(!growth.is_urgent(now_ns + SECOND_NS), "{tables}");
+            now_ns += 2 * SECOND_NS;
+            growth.observe(tables, now_ns);
+        }
+        assert!(growth.is_urgent(now_ns + 5 * SECOND_NS), "four more, however slowly");
+        growth.observe(11, now_ns + SECOND_NS);
+        assert!(growth.is_urgent(now_ns + SECOND_NS), "it is still long");
+        growth.observe(7, now_ns + SECOND_NS);
+        growth.observe(8, now_ns + 2 * SECOND_NS);
+        assert!(!growth.is_urgent(now_ns + 2 * SECOND_NS), "a compaction keeps up");
+        assert!(!growth.is_urgent(now_ns + 21 * SECOND_NS));
+        assert!(growth.is_urgent(now_ns + 22 * SECOND_NS), "none has got on");
+    }
+
+    #[test]
+    fn flushes_that_get_slower_and_faster_are_no_pause() {
+        let (mut growth, mut now_ns) = (Growth::default(), 0);
+        for tables in 1..100 {
+            now_ns += [3, 8, 5, 6][tables % 4] * SECOND_NS / 10;
+            assert_eq!(growth.is_urgent(now_ns), tables > LEVEL_0_URGENT, "{tables}");
+            growth.observe(tables, now_ns);
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::health::WriteState;
 use crate::levels::Levels;
 use crate::options::Background;
-use crate::pacing::is_urgent;
+use crate::pacing::Growth;
 use crate::paths::LOCK;
 
 /// How often the background looks for work that is not announced: space on the disk, snapshots that were dropped.
@@ -39,6 +39,9 @@ pub(crate) struct BackgroundWork {
     lacks_descriptors: AtomicBool,
     mean_record_bytes: AtomicU64,
     level_0_tables: AtomicUsize,
+    growth: Mutex<Growth>,
+    /// Whether writers are about to be slowed down because compaction is behind.
+    is_compaction_urgent: AtomicBool,
     pub(super) damage: Damage,
     /// Tables that were trimmed, and up to which version.
     trimmed: Mutex<BTreeMap<u64, Version>>,
@@ -64,7 +67,7 @@ impl Pace {
     }
 
     fn is_due(self, background: &BackgroundWork) -> bool {
-        background.is_compaction_urgent() == (self == Pace::Hurried)
+        background.is_compaction_urgent.load(Ordering::Relaxed) == (self == Pace::Hurried)
     }
 }
 
@@ -83,6 +86,8 @@ impl BackgroundWork {
             lacks_descriptors: AtomicBool::new(false),
             mean_record_bytes: AtomicU64::new(0),
             level_0_tables: AtomicUsize::new(0),
+            growth: Mutex::default(),
+            is_compaction_urgent: AtomicBool::new(false),
             damage: Damage::default(),
             trimmed: Mutex::default(),
             deletes_seen: Mutex::default(),
@@ -174,7 +179,7 @@ impl BackgroundWork {
     }
 
     /// Notes how large records are, and how many tables wait for a compaction.
-    pub(super) fn observe(&self, levels: &Levels) {
+    pub(super) fn observe(&self, levels: &Levels, now_ns: u64) {
         let (mut bytes, mut records) = (0, 0);
         for (_, table) in levels.iter() {
             bytes += table.meta().disk_bytes();
@@ -182,12 +187,16 @@ impl BackgroundWork {
         }
         self.mean_record_bytes.store(bytes.checked_div(records).unwrap_or(0), Ordering::Relaxed);
         self.level_0_tables.store(levels.level(0).len(), Ordering::Relaxed);
+        self.observe_growth(now_ns);
     }
 
-    /// Whether writers are about to be slowed down because compaction is behind.
-    pub(super) fn is_compaction_urgent(&self) -> bool {
+    /// Notes whether compactions are to hurry, now that time has gone by or level 0 has changed.
+    pub(super) fn observe_growth(&self, now_ns: u64) {
         // Those that compactions have set aside stay there, however they hurry.
-        is_urgent(self.level_0_tables.load(Ordering::Relaxed).saturating_sub(self.damage.count()))
+        let tables = self.level_0_tables.load(Ordering::Relaxed).saturating_sub(self.damage.count());
+        let mut growth = self.growth.lock();
+        growth.observe(tables, now_ns);
+        self.is_compaction_urgent.store(growth.is_urgent(now_ns), Ordering::Relaxed);
     }
 
     pub(super) fn mean_record_bytes(&self) -> u64 {
@@ -292,8 +301,8 @@ impl Inner {
         if self.health.state() == WriteState::Poisoned || !pace.is_due(&self.background) {
             return Ok(false);
         }
-        // What is begun in a hurry is ended by the same thread: it takes less than the other one may wait for its turn.
-        let is_to_pause = || pace == Pace::Patient && !pace.is_due(&self.background);
+        // The other thread goes on with it.
+        let is_to_pause = || !pace.is_due(&self.background);
         let result = self.compact_one(&is_to_pause);
         if let Err(error) = &result
             && !matches!(error, Error::Closed)

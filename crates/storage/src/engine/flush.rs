@@ -127,7 +127,7 @@ impl Inner {
                 .collect(),
             levels: Arc::new(view.levels.with(added, removed)),
         });
-        self.background.observe(&self.reads.view.load().levels);
+        self.background.observe(&self.reads.view.load().levels, self.env.clock.monotonic_ns());
         if manifest.is_long(self.budget.manifest_bytes()) {
             self.replace_manifest(&mut manifest);
         }

@@ -1,4 +1,5 @@
-//! Compactions run at the lowest priority, but not for so long that writers would have to wait for them.
+//! Compactions run at the lowest priority, but not for so long that writers would have to wait for them, nor do they hurry for
+//! longer than that.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,15 +40,33 @@ impl Clock for Priorities {
 }
 
 /// The processor time that threads of the lowest priority get: a number of reads and writes.
-#[derive(Default)]
 struct Processor {
     left: Mutex<u64>,
     granted: Condvar,
     used: AtomicU64,
     used_by_hurried: AtomicU64,
+    /// What the thread that hurries may use.
+    allowed_to_hurried: Mutex<u64>,
+    allowed: Condvar,
 }
 
 impl Processor {
+    fn new(allowed_to_hurried: u64) -> Processor {
+        Processor {
+            left: Mutex::default(),
+            granted: Condvar::new(),
+            used: AtomicU64::new(0),
+            used_by_hurried: AtomicU64::new(0),
+            allowed_to_hurried: Mutex::new(allowed_to_hurried),
+            allowed: Condvar::new(),
+        }
+    }
+
+    fn allow_all(&self) {
+        *self.allowed_to_hurried.lock().unwrap() = u64::MAX;
+        self.allowed.notify_all();
+    }
+
     fn grant(&self, touches: u64) {
         *self.left.lock().unwrap() += touches;
         self.granted.notify_all();
@@ -55,6 +74,12 @@ impl Processor {
 
     fn touch(&self, touch: Touch) {
         if thread::current().name() == Some("ladoga-hurry") {
+            let allowed = self.allowed_to_hurried.lock().unwrap();
+            drop(
+                self.allowed
+                    .wait_while(allowed, |allowed| self.used_by_hurried.load(Ordering::Relaxed) >= *allowed)
+                    .unwrap(),
+            );
             self.used_by_hurried.fetch_add(1, Ordering::Relaxed);
         }
         if touch == Touch::Sync || PRIORITY.get() != Some(Priority::Lowest) {
@@ -72,10 +97,11 @@ struct Granting(Arc<Processor>);
 impl Drop for Granting {
     fn drop(&mut self) {
         self.0.grant(u64::MAX / 2);
+        self.0.allow_all();
     }
 }
 
-fn open() -> (Machine, Engine, Granting) {
+fn open(allowed_to_hurried: u64) -> (Machine, Engine, Granting) {
     let options = Options {
         background: Background::Threads,
         memtable_bytes: Some(256 << 10),
@@ -85,7 +111,7 @@ fn open() -> (Machine, Engine, Granting) {
         ..tiny_options(Durability::Never)
     };
     let machine = Machine::new(1, options.clone());
-    let processor = Arc::new(Processor::default());
+    let processor = Arc::new(Processor::new(allowed_to_hurried));
     let watch = processor.clone();
     let disk = WatchedDisk::watched(machine.env().disk, move |touch| watch.touch(touch));
     let env = Env { disk, clock: Arc::new(Priorities(machine.clock.clone())), ..machine.env() };
@@ -117,7 +143,7 @@ fn add_table(engine: &Engine, round: u64, model: &mut Model) {
 
 #[test]
 fn a_compaction_that_gets_no_processor_is_gone_on_with_by_another_thread_before_writers_wait() {
-    let (machine, engine, processor) = open();
+    let (machine, engine, processor) = open(u64::MAX);
     let mut model = Model::default();
     // The fourth table begins a compaction, which makes no progress from then on.
     for round in 0..8 {
@@ -138,7 +164,7 @@ fn a_compaction_that_gets_no_processor_is_gone_on_with_by_another_thread_before_
 
 #[test]
 fn a_compaction_that_nobody_will_wait_for_is_left_to_the_thread_that_lets_everybody_go_first() {
-    let (_machine, engine, processor) = open();
+    let (_machine, engine, processor) = open(u64::MAX);
     processor.0.grant(u64::MAX / 2);
     let mut model = Model::default();
     for round in 0..4 {
@@ -148,4 +174,36 @@ fn a_compaction_that_nobody_will_wait_for_is_left_to_the_thread_that_lets_everyb
     model.assert_held_by(&engine, 0, "compacted");
     assert!(processor.0.used.load(Ordering::Relaxed) > 100);
     assert_eq!(processor.0.used_by_hurried.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_hurry_ends_with_the_flood_and_the_other_thread_goes_on_with_its_compaction() {
+    const BEGINNING: u64 = 20;
+    let (machine, engine, processor) = open(BEGINNING);
+    let mut model = Model::default();
+    for round in 0..8 {
+        add_table(&engine, round, &mut model);
+    }
+    // The one that was begun is handed over.
+    processor.0.grant(100);
+    wait_until("hurried", || processor.0.used_by_hurried.load(Ordering::Relaxed) == BEGINNING);
+    // No flush for as long as eight took, and then one: the flood is over.
+    machine.clock.advance(Duration::from_secs(10));
+    add_table(&engine, 8, &mut model);
+    assert_eq!(engine.statistics().compactions, 0);
+    let used = processor.0.used.load(Ordering::Relaxed);
+    processor.0.allow_all();
+    processor.0.grant(u64::MAX / 4);
+    wait_until("compacted", || engine.statistics().compactions > 0);
+    let [by_patient, by_hurried] =
+        [&processor.0.used, &processor.0.used_by_hurried].map(|used| used.load(Ordering::Relaxed));
+    assert!(
+        by_patient > used + 100 && by_hurried < BEGINNING + 20,
+        "{used}, then {by_patient}, {by_hurried}"
+    );
+    model.assert_held_by(&engine, 0, "handed back");
+    drop(processor);
+    engine.close().unwrap();
+    drop(engine);
+    machine.assert_sound("closed");
 }

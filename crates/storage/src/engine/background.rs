@@ -192,9 +192,10 @@ impl BackgroundWork {
 
     /// Notes whether compactions are to hurry, now that time has gone by or level 0 has changed.
     pub(super) fn observe_growth(&self, now_ns: u64) {
+        // Before the look at the tables: who has looked and then waits for it would take an old number for a flush.
+        let mut growth = self.growth.lock();
         // Those that compactions have set aside stay there, however they hurry.
         let tables = self.level_0_tables.load(Ordering::Relaxed).saturating_sub(self.damage.count());
-        let mut growth = self.growth.lock();
         growth.observe(tables, now_ns);
         self.is_compaction_urgent.store(growth.is_urgent(now_ns), Ordering::Relaxed);
     }

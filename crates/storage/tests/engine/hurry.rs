@@ -39,7 +39,7 @@ impl Clock for Priorities {
     }
 }
 
-/// The processor time that threads of the lowest priority get: a number of reads and writes.
+/// The processor time that threads which compact get: a number of reads and writes.
 struct Processor {
     left: Mutex<u64>,
     granted: Condvar,

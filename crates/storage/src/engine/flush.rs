@@ -11,7 +11,7 @@ use crate::frame::LogId;
 use crate::health::WriteState;
 use crate::iterator::Source;
 use crate::levels::{Edit, Levels, Manifest};
-use crate::memtable::{Memtable, RunCursor};
+use crate::memtable::Memtable;
 use crate::paths;
 use crate::table::{Table, TableMeta};
 
@@ -41,8 +41,6 @@ impl Inner {
             let _caching = self.upkeep.caching.lock();
             self.install_flush(&memtable, metas)?;
         }
-        // What the patient thread has written of it meanwhile.
-        self.discard_written();
         self.background.flushed();
         self.shared.counters.flushes.add(1);
         self.shared.counters.flush_bytes.add(bytes);
@@ -60,8 +58,7 @@ impl Inner {
         }
         self.check_writable()?;
         let Some(memtable) = self.reads.view.load().sealed.last().cloned() else { return Ok(false) };
-        let cursor = memtable.sorted_alone();
-        let mut merge = TableMerge::new(vec![Source::Memtable(cursor.clone())])?;
+        let mut merge = TableMerge::new(vec![Source::Memtable(memtable.sorted())])?;
         let looks = Looks::default();
         let is_to_stop = || {
             looks.is_due() && {
@@ -69,13 +66,9 @@ impl Inner {
                 !self.has_time_to_flush()
             }
         };
-        if self.write_table(&mut merge, &is_to_stop)? && self.cache_records(&cursor, Pace::Patient) {
-            let written = Written { memtable: memtable.clone(), metas: merge.into_tables() };
-            *self.upkeep.written.lock() = Some(written);
-            if !self.is_oldest_sealed(&memtable) {
-                // The other has begun anew, and was first.
-                self.discard_written();
-            }
+        if self.write_table(&mut merge, &is_to_stop)? && self.cache_records(&memtable, Pace::Patient) {
+            let metas = merge.into_tables();
+            *self.upkeep.written.lock() = Some(Written { memtable, metas });
         } else {
             merge.discard(&*self.env.disk, &self.dir);
         }
@@ -125,7 +118,7 @@ impl Inner {
     fn write_and_cache(&self, memtable: &Arc<Memtable>) -> Result<Vec<TableMeta>, Error> {
         let started = self.env.clock.monotonic_ns();
         let metas = self.write_memtable(memtable)?;
-        self.cache_records(&memtable.sorted(), Pace::Hurried);
+        self.cache_records(memtable, Pace::Hurried);
         let elapsed = self.env.clock.monotonic_ns() - started;
         // The time for a small memtable is that of its syncs, and tells nothing about larger ones. None is one by a clock that stands.
         if elapsed > 0 && memtable.used_bytes() >= self.budget.memtable_bytes as u64 / RATE_SHARE {
@@ -136,16 +129,17 @@ impl Inner {
 
     /// Updates the record cache with what is about to be in a table. Answers whether the memtable is still to be flushed: the
     /// thread that flushes may have begun anew and have done it, and then the cache must not be told any more.
-    fn cache_records(&self, cursor: &RunCursor, pace: Pace) -> bool {
+    fn cache_records(&self, memtable: &Arc<Memtable>, pace: Pace) -> bool {
         self.reads.records.begin_flush();
         let newest_of_tables = self.current_levels().newest_of_all();
+        let cursor = memtable.sorted();
         let mut records = cursor.records().map(|record| (key_hash(record.key), record));
         let mut some = Vec::with_capacity(CACHED_AT_ONCE);
         loop {
             some.clear();
             some.extend(records.by_ref().take(CACHED_AT_ONCE));
             let caching = self.upkeep.caching.lock();
-            if !self.is_oldest_sealed(cursor.table()) {
+            if !self.is_oldest_sealed(memtable) {
                 return false;
             }
             if some.is_empty() {
@@ -358,14 +352,14 @@ mod tests {
             engine.write_group(&[batch]).expect("room");
             engine.seal().expect("room");
             let memtable = inner.reads.view.load().sealed.last().cloned().expect("one that was sealed");
-            assert!(inner.cache_records(&memtable.sorted_alone(), Pace::Patient), "it waits");
+            assert!(inner.cache_records(&memtable, Pace::Patient), "it waits");
             assert!(inner.flush_one().expect("a sound disk"));
             memtable
         };
         let old = flush(&|batch, stamp| batch.put(b"key", stamp, b"value"), 1);
         let deleted = flush(&|batch, stamp| batch.delete(b"key", stamp), 2);
         for memtable in [&old, &deleted] {
-            assert!(!inner.cache_records(&memtable.sorted(), Pace::Patient), "it was flushed");
+            assert!(!inner.cache_records(memtable, Pace::Patient), "it was flushed");
         }
         assert!(engine.get(b"key").expect("a sound disk").is_none(), "it was deleted");
     }

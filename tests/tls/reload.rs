@@ -31,10 +31,10 @@ fn no_request_is_lost_while_certificates_come_and_go() {
     let (is_over, served) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
         for client in 0..3 {
-            let (node, old, is_over, served) = (&node, &old, &is_over, &served);
+            let (is_over, served) = (&is_over, &served);
+            // It makes its handshake before, and notices nothing.
+            let mut connection = old.open(node.address());
             scope.spawn(move || {
-                // It has made its handshake before, and notices nothing.
-                let mut connection = old.open(node.address());
                 while !is_over.load(Ordering::Relaxed) {
                     let target = entity(format!("key{client}"));
                     assert_eq!(connection.request("PUT", &target, Some(b"v")).status, 201);

@@ -29,4 +29,13 @@ pub trait Clock: Send + Sync {
     fn lower_thread_priority(&self, priority: Priority) {
         let _ = priority;
     }
+
+    /// The calling thread serves requests: others [make way](Clock::make_way) for it until it ends. A hint, never an error.
+    fn serve_first(&self) {}
+
+    /// Gives the core of the calling thread to one that serves requests, if that waits for a core. Answers whether one does:
+    /// who does not run at the lowest priority should pause then. It costs next to nothing if it is called often.
+    fn make_way(&self) -> bool {
+        false
+    }
 }

@@ -86,6 +86,7 @@ impl Server {
             let (protocol, traces) = (protocol.clone(), traces.clone());
             let event_loop = move || {
                 let metrics = Arc::clone(&shared.metrics.loops[index]);
+                clock.serve_first();
                 let context = LoopContext::new(clock, metrics, supervisor_of_loop).with_traces(traces);
                 let context = Rc::new(context);
                 let protocol = Rc::new(protocol(index, &context));

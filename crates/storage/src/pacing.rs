@@ -29,12 +29,21 @@ const LEVEL_0_SLOW: usize = 12;
 /// one compaction takes, four flushes before writers are slowed down.
 const LEVEL_0_URGENT: usize = 8;
 const _: () = assert!(LEVEL_0_URGENT < LEVEL_0_SLOW);
+/// A flush is patient while there is time for so many.
+const FLUSHES_PATIENT: f64 = 2.0;
 /// Flushes in a row without a compaction that made level 0 short: it does not keep up.
 const FLUSHES_URGENT: u32 = 4;
 /// No flush for so many times the usual time between two: what made level 0 grow is over.
 const PAUSE_INTERVALS: u64 = 3;
-/// Level 0 has been long for so long: at the lowest priority compactions do not get on at all.
+/// Who writes that part of what is allowed is slowed down by as much.
+const SLOWED_SHARE: f64 = 1.0 / 3.0;
+/// As it grows, it is not to come to more tables than this before compactions hurry, however slow writers are: reads look into
+/// each of them.
+const LEVEL_0_MAX: usize = 20;
+/// Level 0 has been long for so long and has not become shorter: at the lowest priority compactions do not get on at all.
 const LONG_MAX: Duration = Duration::from_secs(20);
+/// How fast writers are is counted over so long: a flood that has ended is known to have ended.
+const RATE_WINDOW: Duration = Duration::from_millis(100);
 /// Each further table takes this share of [`RATE_BYTES_PER_S`].
 const LEVEL_0_STEP: f64 = 0.8;
 /// What a disk is taken to be good for as long as nothing is known.
@@ -55,6 +64,26 @@ pub(crate) struct Growth {
     last_flush_ns: u64,
     /// The usual time between two of them; 0 before the second.
     interval_ns: u64,
+    rate: WriteRate,
+}
+
+/// How fast writers are.
+#[derive(Debug, Default)]
+struct WriteRate {
+    bytes_per_s: f64,
+    /// What had been written when it was last counted, and when that was.
+    counted: (u64, u64),
+}
+
+impl WriteRate {
+    fn observe(&mut self, bytes: u64, now_ns: u64) {
+        let (bytes_before, counted_ns) = self.counted;
+        let passed_ns = now_ns.saturating_sub(counted_ns);
+        if passed_ns >= RATE_WINDOW.as_nanos() as u64 {
+            self.bytes_per_s = bytes.saturating_sub(bytes_before) as f64 * 1e9 / passed_ns as f64;
+            self.counted = (bytes, now_ns);
+        }
+    }
 }
 
 impl Growth {
@@ -62,8 +91,12 @@ impl Growth {
     pub(crate) fn observe(&mut self, tables: usize, now_ns: u64) {
         if tables > self.tables {
             self.flushed(now_ns);
-        } else if tables < self.tables && tables < LEVEL_0_URGENT {
-            self.flushes = 0;
+        } else if tables < self.tables {
+            // A compaction gets on.
+            self.long_since_ns = None;
+            if tables < LEVEL_0_URGENT {
+                self.flushes = 0;
+            }
         }
         self.tables = tables;
         self.long_since_ns = (tables >= LEVEL_0_URGENT).then(|| self.long_since_ns.unwrap_or(now_ns));
@@ -73,8 +106,23 @@ impl Growth {
     pub(crate) fn is_urgent(&self, now_ns: u64) -> bool {
         self.long_since_ns.is_some_and(|since_ns| {
             let grows = self.flushes >= FLUSHES_URGENT && !self.is_paused(now_ns);
-            grows || now_ns.saturating_sub(since_ns) >= LONG_MAX.as_nanos() as u64
+            grows && self.is_near_slowing() || now_ns.saturating_sub(since_ns) >= LONG_MAX.as_nanos() as u64
         })
+    }
+
+    /// So many bytes have been written since some moment.
+    pub(crate) fn observe_written(&mut self, bytes: u64, now_ns: u64) {
+        self.rate.observe(bytes, now_ns);
+    }
+
+    pub(crate) const fn bytes_per_s(&self) -> f64 {
+        self.rate.bytes_per_s
+    }
+
+    /// Whether writers would be slowed down after some more flushes, if they went on as they do now.
+    fn is_near_slowing(&self) -> bool {
+        let rate = level_0_rate(self.tables + FLUSHES_URGENT as usize);
+        self.tables >= LEVEL_0_MAX || self.rate.bytes_per_s > SLOWED_SHARE * rate
     }
 
     fn flushed(&mut self, now_ns: u64) {
@@ -94,6 +142,26 @@ impl Growth {
     }
 }
 
+/// How fast flushes are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FlushPace {
+    /// What a full memtable has.
+    pub memtable_bytes: usize,
+    /// How fast a flush is that does not wait for others; 0 if that is not known.
+    pub flush_bytes_per_s: u64,
+}
+
+impl FlushPace {
+    /// Whether there is time for two flushes, one after the other, until writers are slowed down: with so many memtables, the last
+    /// full one of which took so long to be filled, and writers that are as fast as this now.
+    pub(crate) fn has_time(self, memtables: f64, fill_ns: u64, bytes_per_s: f64) -> bool {
+        let memtable_bytes = self.memtable_bytes as f64;
+        let fill_s = (fill_ns as f64 / 1e9).min(memtable_bytes / bytes_per_s);
+        let flush_s = memtable_bytes / self.flush_bytes_per_s as f64;
+        (MEMTABLES_SLOW - memtables) * fill_s > FLUSHES_PATIENT * flush_s
+    }
+}
+
 /// How long a group of `bytes` waits before it is written.
 pub(crate) fn delay(backlog: Backlog, bytes: usize) -> Duration {
     let mut rate = f64::INFINITY;
@@ -104,13 +172,17 @@ pub(crate) fn delay(backlog: Backlog, bytes: usize) -> Duration {
         };
         rate = flush_rate * MEMTABLE_STEP.powf(backlog.memtables - MEMTABLES_SETTLED);
     }
-    if let Some(over) = backlog.level_0_tables.checked_sub(LEVEL_0_SLOW) {
-        rate = rate.min(RATE_BYTES_PER_S * LEVEL_0_STEP.powi(over as i32));
-    }
+    rate = rate.min(level_0_rate(backlog.level_0_tables));
     if rate.is_infinite() {
         return Duration::ZERO;
     }
     Duration::from_secs_f64(bytes as f64 / rate.max(RATE_BYTES_PER_S_MIN)).min(DELAY_MAX)
+}
+
+/// How fast writers may go with so many tables in level 0.
+fn level_0_rate(tables: usize) -> f64 {
+    let over = tables.checked_sub(LEVEL_0_SLOW);
+    over.map_or(f64::INFINITY, |over| RATE_BYTES_PER_S * LEVEL_0_STEP.powi(over as i32))
 }
 
 #[cfg(test)]
@@ -125,27 +197,46 @@ mod tests {
     }
 
     const SECOND_NS: u64 = 1_000_000_000;
+    const MEMTABLE: u64 = 16 << 20;
 
-    /// Level 0 after so many flushes, with as long between any two, and when the last one was.
-    fn grown(flushes: usize, interval_ns: u64) -> (Growth, u64) {
+    /// Level 0 after so many flushes of full memtables, with as long between any two, and when the last one was.
+    fn grown(flushes: u64, interval_ns: u64) -> (Growth, u64) {
         let mut growth = Growth::default();
         for flush in 1..=flushes {
-            growth.observe(flush, flush as u64 * interval_ns);
+            growth.observe_written(flush * MEMTABLE, flush * interval_ns);
+            growth.observe(flush as usize, flush * interval_ns);
         }
-        (growth, flushes as u64 * interval_ns)
+        (growth, flushes * interval_ns)
+    }
+
+    fn first_urgent(interval_ns: u64) -> u64 {
+        let is_urgent = |tables: u64| {
+            let (growth, now_ns) = grown(tables, interval_ns);
+            growth.is_urgent(now_ns)
+        };
+        let first = (0..100).find(|&tables| is_urgent(tables)).expect("a bound");
+        assert!((first..100).all(is_urgent), "it hurries for as long as level 0 grows");
+        first
     }
 
     #[test]
     fn a_compaction_hurries_before_writers_are_slowed_down_and_not_when_it_has_just_become_due() {
         let slow = |level_0_tables| !delay(Backlog { level_0_tables, ..Backlog::default() }, 1000).is_zero();
-        let is_urgent = |tables| {
-            let (growth, now_ns) = grown(tables, SECOND_NS);
-            growth.is_urgent(now_ns)
-        };
-        let first_urgent = (0..100).find(|&tables| is_urgent(tables)).expect("a bound");
         let first_slow = (0..100).find(|&tables| slow(tables)).expect("a bound");
-        assert!((6..first_slow - 2).contains(&first_urgent), "{first_urgent}, {first_slow}");
-        assert!((first_urgent..100).all(is_urgent), "it hurries for as long as level 0 grows");
+        let first_urgent = first_urgent(SECOND_NS / 8);
+        assert!((6..first_slow as u64 - 2).contains(&first_urgent), "{first_urgent}, {first_slow}");
+    }
+
+    #[test]
+    fn the_slower_writers_are_the_longer_level_0_may_be() {
+        let first = [8, 4, 2, 1].map(|a_second| first_urgent(SECOND_NS / a_second));
+        assert!(first.is_sorted() && first[3] >= first[0] + 4, "{first:?}");
+        let mut growth = Growth::default();
+        let first = (1..100).find(|&tables| {
+            growth.observe(tables, tables as u64 * SECOND_NS);
+            growth.is_urgent(tables as u64 * SECOND_NS)
+        });
+        assert_eq!(first, Some(LEVEL_0_MAX), "nearly nothing is written");
     }
 
     #[test]
@@ -153,19 +244,25 @@ mod tests {
         let (mut growth, mut now_ns) = grown(15, SECOND_NS / 4);
         assert!(growth.is_urgent(now_ns + SECOND_NS / 2), "the next flush is not late");
         assert!(!growth.is_urgent(now_ns + SECOND_NS));
-        for tables in [16, 17, 18, 19] {
+        // Its end is known before that.
+        growth.observe_written(15 * MEMTABLE + 1000, now_ns + SECOND_NS / 10);
+        assert!(!growth.is_urgent(now_ns + SECOND_NS / 10));
+        for tables in 16..LEVEL_0_MAX {
             assert!(!growth.is_urgent(now_ns + SECOND_NS), "{tables}");
             now_ns += 2 * SECOND_NS;
+            growth.observe_written(tables as u64 * MEMTABLE, now_ns);
             growth.observe(tables, now_ns);
         }
-        assert!(growth.is_urgent(now_ns + 5 * SECOND_NS), "four more, however slowly");
-        growth.observe(11, now_ns + SECOND_NS);
-        assert!(growth.is_urgent(now_ns + SECOND_NS), "it is still long");
-        growth.observe(7, now_ns + SECOND_NS);
-        growth.observe(8, now_ns + 2 * SECOND_NS);
-        assert!(!growth.is_urgent(now_ns + 2 * SECOND_NS), "a compaction keeps up");
-        assert!(!growth.is_urgent(now_ns + 21 * SECOND_NS));
-        assert!(growth.is_urgent(now_ns + 22 * SECOND_NS), "none has got on");
+        growth.observe(LEVEL_0_MAX, now_ns + 2 * SECOND_NS);
+        assert!(growth.is_urgent(now_ns + 5 * SECOND_NS), "reads pay for each");
+        growth.observe(7, now_ns + 5 * SECOND_NS);
+        growth.observe(8, now_ns + 6 * SECOND_NS);
+        assert!(!growth.is_urgent(now_ns + 6 * SECOND_NS), "a compaction keeps up");
+        assert!(!growth.is_urgent(now_ns + 25 * SECOND_NS));
+        assert!(growth.is_urgent(now_ns + 26 * SECOND_NS), "none has got on");
+        growth.observe(10, now_ns + 26 * SECOND_NS);
+        growth.observe(9, now_ns + 27 * SECOND_NS);
+        assert!(!growth.is_urgent(now_ns + 27 * SECOND_NS), "one has");
     }
 
     #[test]
@@ -174,8 +271,22 @@ mod tests {
         for tables in 1..100 {
             now_ns += [3, 8, 5, 6][tables % 4] * SECOND_NS / 10;
             assert_eq!(growth.is_urgent(now_ns), tables > LEVEL_0_URGENT, "{tables}");
+            growth.observe_written(10 * tables as u64 * MEMTABLE, now_ns);
             growth.observe(tables, now_ns);
         }
+    }
+
+    #[test]
+    fn a_flush_is_patient_while_there_is_time_for_more_of_them_before_writers_are_slowed_down() {
+        let pace = FlushPace { memtable_bytes: 16 << 20, flush_bytes_per_s: 160 << 20 };
+        let has_time = |memtables, fill_ns, bytes_per_s| pace.has_time(memtables, fill_ns, bytes_per_s);
+        assert!(has_time(1.0, SECOND_NS, 0.0) && has_time(1.25, SECOND_NS, 1.0));
+        assert!(!has_time(1.35, SECOND_NS, 0.0), "the next one gets full");
+        assert!(!has_time(MEMTABLES_SLOW, u64::MAX, 0.0) && !has_time(2.0, u64::MAX, 0.0));
+        assert!(!has_time(1.0, SECOND_NS / 4, 0.0), "the last one was full soon");
+        assert!(!has_time(1.0, SECOND_NS, 100e6), "this one will be");
+        let unknown = FlushPace { flush_bytes_per_s: 0, ..pace };
+        assert!(!unknown.has_time(1.0, u64::MAX, 0.0));
     }
 
     #[test]

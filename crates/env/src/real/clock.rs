@@ -42,6 +42,14 @@ impl Clock for RealClock {
             Priority::Lowest => _ = super::syscall::run_thread_when_idle(),
         }
     }
+
+    fn serve_first(&self) {
+        super::cores::serve_first();
+    }
+
+    fn make_way(&self) -> bool {
+        super::cores::make_way(self.monotonic_ns())
+    }
 }
 
 fn since_1970() -> Duration {

@@ -36,7 +36,7 @@ fn head(path: &str) -> Option<String> {
 }
 
 /// `on-a-CPU waiting slices`
-fn parse_thread(text: &str) -> Option<ThreadTimes> {
+pub(super) fn parse_thread(text: &str) -> Option<ThreadTimes> {
     let mut numbers = text.split_whitespace().map_while(|word| word.parse().ok());
     Some(ThreadTimes { cpu_ns: numbers.next()?, wait_ns: numbers.next()? })
 }

@@ -6,9 +6,10 @@
 //! - `syscall`: what `std` has no name for; with `ring` the only unsafe code of this crate
 //! - `regular_file`: files of an operator, which are not of a store
 //! - `clock`, `rng`: time and random numbers; `net`: TCP; `workers`: threads
-//! - `cpu_times`: what threads and others have had of the CPUs
+//! - `cpu_times`: what threads and others have had of the CPUs; `cores`: who gets which
 
 mod clock;
+mod cores;
 mod cpu_times;
 mod disk;
 mod file;

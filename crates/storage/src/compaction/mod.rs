@@ -6,4 +6,4 @@ mod run;
 
 pub(crate) use pick::{Choice, PickConfig, TableView, pick, pick_to_trim};
 pub(crate) use purge::{Surroundings, may_drop, without_expired_value};
-pub(crate) use run::{Outputs, Purge, TableMerge, merge_tables};
+pub(crate) use run::{Outputs, Purge, TableMerge};

@@ -50,19 +50,8 @@ impl Purge<'_> {
     }
 }
 
-/// Merges `sources` into new tables, each key in its newest version. With no `purge`, nothing is dropped.
-pub(crate) fn merge_tables(
-    sources: Vec<Source>,
-    outputs: &Outputs<'_>,
-    purge: Option<&Purge<'_>>,
-) -> Result<Vec<TableMeta>, Error> {
-    let mut merge = TableMerge::new(sources)?;
-    let is_whole = merge.run(outputs, purge, &|| false)?;
-    assert!(is_whole, "nobody asked for a pause");
-    Ok(merge.into_tables())
-}
-
-/// A merge as far as it has come. One thread may begin it, and another go on with it.
+/// A merge of sources into new tables, each key in its newest version, as far as it has come. One thread may begin it, and another
+/// go on with it.
 ///
 /// Protocol: `new run+ (into_tables | discard)`. On an error the tables that were begun are removed, and that is the end.
 pub(crate) struct TableMerge {
@@ -92,7 +81,7 @@ impl TableMerge {
         self.expired_values
     }
 
-    /// Goes on until the end, or until `is_to_pause`. Answers whether it is at the end.
+    /// Goes on until the end, or until `is_to_pause`. With no `purge`, nothing is dropped. Answers whether it is at the end.
     pub(crate) fn run(
         &mut self,
         outputs: &Outputs<'_>,

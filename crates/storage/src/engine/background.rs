@@ -9,6 +9,8 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::Inner;
 use super::damage::Damage;
+use super::flush_time::FlushTime;
+use super::looks::Looks;
 use super::write::Writer;
 use crate::error::Error;
 use crate::health::WriteState;
@@ -30,7 +32,7 @@ pub(crate) struct BackgroundWork {
     woken: Condvar,
     progress: Condvar,
     stop: AtomicBool,
-    flush_bytes_per_s: AtomicU64,
+    pub(super) flush_time: FlushTime,
     flush_failures: AtomicU64,
     flushes_put_off: AtomicU64,
     /// Why, the last time.
@@ -49,7 +51,8 @@ pub(crate) struct BackgroundWork {
     deletes_seen: Mutex<((u64, u64), u64)>,
 }
 
-/// The two threads that compact, never both at a time. A thread's priority can only be lowered, so there is one for each.
+/// The two threads that compact, never both at a time, and those that flush. A thread's priority can only be lowered, so there is
+/// one for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pace {
     /// Runs at the lowest priority. If others keep all cores busy, it makes hardly any progress.
@@ -72,14 +75,14 @@ impl Pace {
 }
 
 impl BackgroundWork {
-    pub(super) fn new(mode: Background) -> BackgroundWork {
+    pub(super) fn new(mode: Background, memtable_bytes: usize) -> BackgroundWork {
         BackgroundWork {
             mode,
             wakes: Mutex::new(0),
             woken: Condvar::new(),
             progress: Condvar::new(),
             stop: AtomicBool::new(false),
-            flush_bytes_per_s: AtomicU64::new(0),
+            flush_time: FlushTime::new(memtable_bytes),
             flush_failures: AtomicU64::new(0),
             flushes_put_off: AtomicU64::new(0),
             put_off_for: Mutex::default(),
@@ -142,12 +145,14 @@ impl BackgroundWork {
         self.progress.wait_for(writer, TICK);
     }
 
-    pub(super) fn flushed(&self, bytes_per_s: Option<u64>) {
-        if let Some(bytes_per_s) = bytes_per_s {
-            self.flush_bytes_per_s.store(bytes_per_s, Ordering::Relaxed);
-        }
+    pub(super) fn flushed(&self) {
         self.flush_failures.store(0, Ordering::Relaxed);
         self.lacks_descriptors.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether a flush may take its time, with so many memtables, the one that is being filled included.
+    pub(super) fn has_time_to_flush(&self, memtables: f64) -> bool {
+        !self.is_stopping() && self.flush_time.is_enough(memtables, self.growth.lock().bytes_per_s())
     }
 
     /// Logs a failure. A condition that may pass is logged once: a full disk when it becomes full, a lack of descriptors with
@@ -174,10 +179,6 @@ impl BackgroundWork {
         self.flushes_put_off.fetch_add(1, Ordering::Release);
     }
 
-    pub(super) fn flush_bytes_per_s(&self) -> u64 {
-        self.flush_bytes_per_s.load(Ordering::Relaxed)
-    }
-
     /// Notes how large records are, and how many tables wait for a compaction.
     pub(super) fn observe(&self, levels: &Levels, now_ns: u64) {
         let (mut bytes, mut records) = (0, 0);
@@ -190,8 +191,15 @@ impl BackgroundWork {
         self.observe_growth(now_ns);
     }
 
+    /// Notes how fast writers are: the memtable that is being filled has so many bytes.
+    pub(super) fn observe_writes(&self, filled_bytes: u64, now_ns: u64) {
+        let written = self.flush_time.sealed_bytes() + filled_bytes;
+        self.growth.lock().observe_written(written, now_ns);
+        self.observe_growth(now_ns);
+    }
+
     /// Notes whether compactions are to hurry, now that time has gone by or level 0 has changed.
-    pub(super) fn observe_growth(&self, now_ns: u64) {
+    fn observe_growth(&self, now_ns: u64) {
         // Before the look at the tables: who has looked and then waits for it would take an old number for a flush.
         let mut growth = self.growth.lock();
         // Those that compactions have set aside stay there, however they hurry.
@@ -235,7 +243,7 @@ impl Inner {
             self.collect_retired();
             return Ok(false);
         }
-        let flushed = self.flush_one();
+        let flushed = if self.is_flush_due() { self.flush_one() } else { Ok(false) };
         match &flushed {
             Ok(true) => self.background.wake(),
             Ok(false) => {}
@@ -299,11 +307,27 @@ impl Inner {
     }
 
     pub(super) fn compact_step(&self, pace: Pace) -> Result<bool, Error> {
-        if self.health.state() == WriteState::Poisoned || !pace.is_due(&self.background) {
+        if self.health.state() == WriteState::Poisoned {
             return Ok(false);
         }
-        // The other thread goes on with it.
-        let is_to_pause = || !pace.is_due(&self.background);
+        if pace == Pace::Patient {
+            match self.flush_patiently() {
+                Ok(false) => {}
+                Err(error) => {
+                    self.flush_failed(&error);
+                    return Err(error);
+                }
+                done => return done,
+            }
+        }
+        if !pace.is_due(&self.background) {
+            return Ok(false);
+        }
+        let looks = Looks::default();
+        let is_to_pause = || {
+            // With many records, and with each: the other thread goes on with it.
+            looks.is_due() && self.look_around(pace) || !pace.is_due(&self.background)
+        };
         let result = self.compact_one(&is_to_pause);
         if let Err(error) = &result
             && !matches!(error, Error::Closed)
@@ -319,6 +343,26 @@ impl Inner {
             self.background.wake();
         }
         result
+    }
+
+    /// Looks at what goes on beside a compaction. Answers whether it is to pause.
+    fn look_around(&self, pace: Pace) -> bool {
+        match pace {
+            Pace::Hurried => {
+                self.observe_writes();
+                false
+            }
+            Pace::Patient => {
+                self.env.clock.make_way();
+                self.is_patient_flush_due()
+            }
+        }
+    }
+
+    /// Notes how fast writers are, and what follows from that.
+    pub(super) fn observe_writes(&self) {
+        let filled = self.reads.view.load().active.used_bytes();
+        self.background.observe_writes(filled, self.env.clock.monotonic_ns());
     }
 
     /// Removes log that is kept and older than it has to be.

@@ -40,9 +40,9 @@ pub(super) struct Compaction {
 
 impl Inner {
     /// Goes on with the compaction that was begun, or begins the most urgent one, until its end or until `is_to_pause`; `false`
-    /// if none is due.
+    /// if none is due, or another thread is at it. It does not wait for that one: a flush may come that is left to this thread.
     pub(super) fn compact_one(&self, is_to_pause: &dyn Fn() -> bool) -> Result<bool, Error> {
-        let mut unfinished = self.upkeep.unfinished.lock();
+        let Some(mut unfinished) = self.upkeep.unfinished.try_lock() else { return Ok(false) };
         self.check_writable()?;
         let mut compaction = match unfinished.take() {
             Some(compaction) => compaction,
@@ -306,6 +306,16 @@ mod tests {
         engine.close().expect("room");
         drop(engine);
         assert!(check(&env, Path::new("/data"), &mut |_| {}).expect("a store").errors.is_empty());
+    }
+
+    /// Each would wait for the other: a flush that is left to this thread, and the compaction that has no core.
+    #[test]
+    fn nobody_waits_for_a_thread_that_compacts() {
+        let (_, engine) = paused(7);
+        let other = engine.inner.upkeep.unfinished.lock();
+        assert!(!go_on(&engine, 7));
+        drop(other);
+        assert!(go_on(&engine, 7));
     }
 
     #[test]

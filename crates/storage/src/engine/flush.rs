@@ -1,14 +1,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::background::Pace;
+use super::looks::Looks;
 use super::{Inner, View};
 use crate::coding::key_hash;
-use crate::compaction::{Outputs, merge_tables};
+use crate::compaction::{Outputs, TableMerge};
 use crate::error::Error;
 use crate::frame::LogId;
+use crate::health::WriteState;
 use crate::iterator::Source;
 use crate::levels::{Edit, Levels, Manifest};
-use crate::memtable::Memtable;
+use crate::memtable::{Memtable, RunCursor};
 use crate::paths;
 use crate::table::{Table, TableMeta};
 
@@ -17,21 +20,30 @@ const CACHED_AT_ONCE: usize = 32;
 /// A memtable that holds less than this part of a full one says nothing about how fast flushes are.
 const RATE_SHARE: u64 = 4;
 
+/// A memtable whose table is written, by the thread that is patient. Nothing names the table yet.
+pub(super) struct Written {
+    memtable: Arc<Memtable>,
+    metas: Vec<TableMeta>,
+}
+
 impl Inner {
-    /// Writes the oldest sealed memtable to level 0; `false` if none waits.
+    /// Has the oldest sealed memtable in level 0; `false` if none waits.
     pub(super) fn flush_one(&self) -> Result<bool, Error> {
         self.check_writable()?;
         let Some(memtable) = self.reads.view.load().sealed.last().cloned() else { return Ok(false) };
-        let started = self.env.clock.monotonic_ns();
-        let metas = self.write_memtable(&memtable)?;
+        let metas = match self.take_written(&memtable) {
+            Some(metas) => metas,
+            None => self.write_and_cache(&memtable)?,
+        };
         let bytes: u64 = metas.iter().map(|meta| meta.file_bytes).sum();
-        self.cache_records(&memtable);
         self.keep_segment(memtable.wal_number(), memtable.end_sequence(), || memtable.blob_numbers());
-        self.install_flush(&memtable, metas)?;
-        let elapsed = self.env.clock.monotonic_ns() - started;
-        // The time for a small memtable is that of its syncs, and tells nothing about larger ones.
-        let tells_rate = memtable.used_bytes() >= self.budget.memtable_bytes as u64 / RATE_SHARE;
-        self.background.flushed(tells_rate.then(|| bytes_per_s(memtable.used_bytes(), elapsed)));
+        {
+            let _caching = self.upkeep.caching.lock();
+            self.install_flush(&memtable, metas)?;
+        }
+        // What the patient thread has written of it meanwhile.
+        self.discard_written();
+        self.background.flushed();
         self.shared.counters.flushes.add(1);
         self.shared.counters.flush_bytes.add(bytes);
         self.retire_segment(memtable.wal_number());
@@ -39,25 +51,128 @@ impl Inner {
         Ok(true)
     }
 
-    /// Updates the record cache with what is about to be in a table.
-    fn cache_records(&self, memtable: &Arc<Memtable>) {
+    /// All of a flush but its end, at the lowest priority: writes the table of the oldest sealed memtable and leaves the rest,
+    /// which is short, to the thread that flushes. Others may wait for that one, so this one never holds a lock for long: where it
+    /// gets no core while there is no time any more, the other begins anew. `false` if there is nothing to do.
+    pub(super) fn flush_patiently(&self) -> Result<bool, Error> {
+        if !self.is_patient_flush_due() {
+            return Ok(false);
+        }
+        self.check_writable()?;
+        let Some(memtable) = self.reads.view.load().sealed.last().cloned() else { return Ok(false) };
+        let cursor = memtable.sorted_alone();
+        let mut merge = TableMerge::new(vec![Source::Memtable(cursor.clone())])?;
+        let looks = Looks::default();
+        let is_to_stop = || {
+            looks.is_due() && {
+                self.env.clock.make_way();
+                !self.has_time_to_flush()
+            }
+        };
+        if self.write_table(&mut merge, &is_to_stop)? && self.cache_records(&cursor, Pace::Patient) {
+            let written = Written { memtable: memtable.clone(), metas: merge.into_tables() };
+            *self.upkeep.written.lock() = Some(written);
+            if !self.is_oldest_sealed(&memtable) {
+                // The other has begun anew, and was first.
+                self.discard_written();
+            }
+        } else {
+            merge.discard(&*self.env.disk, &self.dir);
+        }
+        self.background.wake();
+        Ok(true)
+    }
+
+    /// Whether a memtable waits, and there is time to write its table at the lowest priority.
+    pub(super) fn is_patient_flush_due(&self) -> bool {
+        let is_waiting = !self.reads.view.load().sealed.is_empty();
+        is_waiting && self.has_time_to_flush() && self.upkeep.written.lock().is_none()
+    }
+
+    /// Whether flushes may take their time.
+    pub(super) fn has_time_to_flush(&self) -> bool {
+        self.health.state() == WriteState::Open && self.background.has_time_to_flush(self.memtables())
+    }
+
+    /// Whether something is left to do for the thread that flushes.
+    pub(super) fn is_flush_due(&self) -> bool {
+        !self.has_time_to_flush() || self.upkeep.written.lock().is_some()
+    }
+
+    /// The tables of a memtable, if they are written.
+    fn take_written(&self, memtable: &Arc<Memtable>) -> Option<Vec<TableMeta>> {
+        let written = self.upkeep.written.lock().take()?;
+        if Arc::ptr_eq(&written.memtable, memtable) {
+            return Some(written.metas);
+        }
+        self.discard_metas(&written.metas);
+        None
+    }
+
+    pub(super) fn discard_written(&self) {
+        if let Some(written) = self.upkeep.written.lock().take() {
+            self.discard_metas(&written.metas);
+        }
+    }
+
+    fn discard_metas(&self, metas: &[TableMeta]) {
+        for meta in metas {
+            _ = self.env.disk.remove(&paths::table(&self.dir, meta.number));
+        }
+    }
+
+    /// Writes the tables of a memtable, and tells how fast that was.
+    fn write_and_cache(&self, memtable: &Arc<Memtable>) -> Result<Vec<TableMeta>, Error> {
+        let started = self.env.clock.monotonic_ns();
+        let metas = self.write_memtable(memtable)?;
+        self.cache_records(&memtable.sorted(), Pace::Hurried);
+        let elapsed = self.env.clock.monotonic_ns() - started;
+        // The time for a small memtable is that of its syncs, and tells nothing about larger ones.
+        if memtable.used_bytes() >= self.budget.memtable_bytes as u64 / RATE_SHARE {
+            self.background.flush_time.flushes_at(bytes_per_s(memtable.used_bytes(), elapsed));
+        }
+        Ok(metas)
+    }
+
+    /// Updates the record cache with what is about to be in a table. Answers whether the memtable is still to be flushed: the
+    /// thread that flushes may have begun anew and have done it, and then the cache must not be told any more.
+    fn cache_records(&self, cursor: &RunCursor, pace: Pace) -> bool {
         self.reads.records.begin_flush();
         let newest_of_tables = self.current_levels().newest_of_all();
-        let cursor = memtable.sorted();
         let mut records = cursor.records().map(|record| (key_hash(record.key), record));
         let mut some = Vec::with_capacity(CACHED_AT_ONCE);
         loop {
             some.clear();
             some.extend(records.by_ref().take(CACHED_AT_ONCE));
+            let caching = self.upkeep.caching.lock();
+            if !self.is_oldest_sealed(cursor.table()) {
+                return false;
+            }
             if some.is_empty() {
-                return;
+                return true;
             }
             self.reads.records.flushed(&some, newest_of_tables);
+            drop(caching);
+            if pace == Pace::Patient {
+                self.env.clock.make_way();
+            }
         }
+    }
+
+    fn is_oldest_sealed(&self, memtable: &Arc<Memtable>) -> bool {
+        self.reads.view.load().sealed.last().is_some_and(|oldest| Arc::ptr_eq(oldest, memtable))
     }
 
     /// A memtable's newest versions as a table, in a file that nothing names yet.
     pub(super) fn write_memtable(&self, memtable: &Arc<Memtable>) -> Result<Vec<TableMeta>, Error> {
+        let mut merge = TableMerge::new(vec![Source::Memtable(memtable.sorted())])?;
+        let is_whole = self.write_table(&mut merge, &|| false)?;
+        assert!(is_whole, "nobody asked for a pause");
+        Ok(merge.into_tables())
+    }
+
+    /// Goes on with that until its end, or until `is_to_pause`. Answers whether it is at the end.
+    fn write_table(&self, merge: &mut TableMerge, is_to_pause: &dyn Fn() -> bool) -> Result<bool, Error> {
         let next_number = || self.new_file_number();
         let outputs = Outputs {
             disk: &*self.env.disk,
@@ -68,15 +183,12 @@ impl Inner {
             next_number: &next_number,
             stop: &AtomicBool::new(false),
         };
-        let metas = merge_tables(vec![Source::Memtable(memtable.sorted())], &outputs, None)?;
-        if let Err(error) = self.sync_tables_dir() {
+        let is_whole = merge.run(&outputs, None, is_to_pause)?;
+        if is_whole {
             // What is left of each attempt would add up.
-            for meta in metas {
-                _ = self.env.disk.remove(&paths::table(&self.dir, meta.number));
-            }
-            return Err(error);
+            self.sync_tables_dir().inspect_err(|_| merge.discard(&*self.env.disk, &self.dir))?;
         }
-        Ok(metas)
+        Ok(is_whole)
     }
 
     pub(super) fn sync_tables_dir(&self) -> Result<(), Error> {
@@ -184,6 +296,7 @@ impl Inner {
             let writer = self.writes.writer.lock();
             (writer.memtable.table().wal_number(), writer.wal.first_sequence())
         };
+        let _waiting = self.background.flush_time.wait();
         while self.reads.view.load().sealed.iter().any(|sealed| sealed.wal_number() < last) {
             if self.background.is_manual() {
                 self.flush_one()?;
@@ -218,4 +331,42 @@ impl Inner {
 fn bytes_per_s(bytes: u64, elapsed_ns: u64) -> u64 {
     let rate = u128::from(bytes) * 1_000_000_000 / u128::from(elapsed_ns.max(1));
     rate.min(u128::from(u64::MAX)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use ladoga_model::{Stamp, Version};
+
+    use super::*;
+    use crate::{Background, Durability, Engine, Options, WriteBatch};
+
+    #[test]
+    fn who_comes_late_does_not_tell_the_cache_what_is_old() {
+        let (env, _, _) = ladoga_env::sim::env(1);
+        let options = Options {
+            background: Background::Manual,
+            reserve_bytes: Some(0),
+            ..Options::new(16 << 20, Durability::Never)
+        };
+        let engine = Engine::open(env, Path::new("/data"), options).expect("a new store");
+        let inner = &engine.inner;
+        let flush = |change: &dyn Fn(&mut WriteBatch, Stamp), timestamp| {
+            let mut batch = WriteBatch::new();
+            change(&mut batch, Stamp::new(Version { timestamp, node: 1 }));
+            engine.write_group(&[batch]).expect("room");
+            engine.seal().expect("room");
+            let memtable = inner.reads.view.load().sealed.last().cloned().expect("one that was sealed");
+            assert!(inner.cache_records(&memtable.sorted_alone(), Pace::Patient), "it waits");
+            assert!(inner.flush_one().expect("a sound disk"));
+            memtable
+        };
+        let old = flush(&|batch, stamp| batch.put(b"key", stamp, b"value"), 1);
+        let deleted = flush(&|batch, stamp| batch.delete(b"key", stamp), 2);
+        for memtable in [&old, &deleted] {
+            assert!(!inner.cache_records(&memtable.sorted(), Pace::Patient), "it was flushed");
+        }
+        assert!(engine.get(b"key").expect("a sound disk").is_none(), "it was deleted");
+    }
 }

@@ -6,8 +6,8 @@
 //! - `read`: point reads; `ahead`: what they are going to wait for; `view`: what they look at; `found`: what they find;
 //!   `search`: their way through the tables; `pending`: those that memory cannot answer
 //! - `snapshot`, `range`: the store at one moment, and its keys in order; `newer`: those that were written within some time
-//! - `flush`, `compact`: memtables to tables, tables to tables; `background`: when; `threads`: on which thread; `damage`: which
-//!   tables they leave alone
+//! - `flush`, `compact`: memtables to tables, tables to tables; `background`: when; `threads`: on which thread; `looks`:
+//!   how often they look around; `flush_time`: whether there is time; `damage`: which tables they leave alone
 //! - `retire`: frees what nothing uses any more
 
 mod ahead;
@@ -17,14 +17,18 @@ mod damage;
 #[cfg(test)]
 mod descriptors_tests;
 mod flush;
+mod flush_time;
 #[cfg(test)]
 mod forged_tests;
 mod found;
 #[cfg(test)]
 mod kept_tests;
+mod looks;
 mod newer;
 mod open;
 mod parts;
+#[cfg(test)]
+mod patient_tests;
 mod pending;
 mod range;
 mod read;
@@ -128,6 +132,7 @@ impl Engine {
         self.inner.background.stop();
         self.threads.lock().join();
         self.inner.discard_unfinished();
+        self.inner.discard_written();
     }
 
     /// Writes batches as one group, with one frame and one sync, all or nothing. The caller has a queue that gathers the writes

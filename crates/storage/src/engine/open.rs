@@ -278,7 +278,7 @@ fn assemble(
     }
     let memtable = MemtableWriter::new(capacity, log.next_number, env.rng.next_u64());
     let last_timestamp = replayed.newest_timestamp.max(levels.newest_of_all().timestamp);
-    let background = BackgroundWork::new(options.background);
+    let background = BackgroundWork::new(options.background, budget.memtable_bytes);
     background.observe(&levels, env.clock.monotonic_ns());
     let flush_early_bytes = flush_early_bytes(&*env.rng, &options);
     let view = View {

@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use super::compact::Compaction;
+use super::flush::Written;
 use super::retire::Retired;
 use super::segments::{NextSegment, SegmentFile};
 use super::view::View;
@@ -87,6 +88,11 @@ pub(super) struct Upkeep {
     pub(super) manifest: Mutex<Manifest>,
     /// Held by the thread that compacts. What another one began, and is to go on with.
     pub(super) unfinished: Mutex<Option<Compaction>>,
+    /// What the patient thread leaves to the one that flushes.
+    pub(super) written: Mutex<Option<Written>>,
+    /// Held for as long as the record cache is told of some records that are about to be in a table, and where they are put there:
+    /// two threads may be at work for the same memtable.
+    pub(super) caching: Mutex<()>,
     pub(super) retired: Mutex<Retired>,
     /// Log whose records are in tables; `None` if none is kept.
     pub(super) kept_log: Option<Arc<KeptLog>>,
@@ -105,6 +111,8 @@ impl Upkeep {
         Upkeep {
             manifest: Mutex::new(manifest),
             unfinished: Mutex::default(),
+            written: Mutex::default(),
+            caching: Mutex::default(),
             retired: Mutex::default(),
             kept_log,
             drop_before: AtomicU64::new(0),

@@ -63,7 +63,7 @@ fn flush_loop(inner: &Inner) {
         inner.observe_directory();
         inner.remove_old_log();
         inner.observe_space();
-        inner.background.observe_growth(inner.env.clock.monotonic_ns());
+        inner.observe_writes();
         let pause = match inner.flush_step() {
             Ok(true) => continue,
             Ok(false) => TICK,

@@ -199,16 +199,22 @@ impl Inner {
     }
 
     fn delay(&self, bytes: usize) -> Duration {
+        let memtables = self.memtables();
         let view = self.reads.view.load();
         let backlog = Backlog {
-            memtables: view.sealed.len() as f64
-                + view.active.used_bytes() as f64 / self.budget.memtable_bytes as f64,
+            memtables,
             // Those that compactions have set aside stay there, whatever writers wait for.
             level_0_tables: view.levels.level(0).len().saturating_sub(self.background.damage.count()),
-            flush_bytes_per_s: self.background.flush_bytes_per_s(),
+            flush_bytes_per_s: self.background.flush_time.flush_bytes_per_s(),
         };
         drop(view);
         delay(backlog, bytes)
+    }
+
+    /// Memtables that wait for their flush, and as a fraction the one that is being filled.
+    pub(super) fn memtables(&self) -> f64 {
+        let view = self.reads.view.load();
+        view.sealed.len() as f64 + view.active.used_bytes() as f64 / self.budget.memtable_bytes as f64
     }
 
     fn make_room(
@@ -278,6 +284,7 @@ impl Inner {
             sealed: std::iter::once(sealed.table().clone()).chain(view.sealed.iter().cloned()).collect(),
             levels: view.levels.clone(),
         });
+        self.background.flush_time.rotated(sealed.table().used_bytes(), self.env.clock.monotonic_ns());
         self.background.wake();
         Ok(())
     }

@@ -190,6 +190,13 @@ impl Memtable {
         let run = runs.merge_all(&self.arena);
         RunCursor::new(self.clone(), run, u64::MAX)
     }
+
+    /// The same for a thread that may be without a core for long: it sorts for itself only, so nobody ever waits for it.
+    pub(crate) fn sorted_alone(self: &Arc<Self>) -> RunCursor {
+        let mut runs = SortedRuns::default();
+        runs.add_new(&self.arena, self.last_key.load(Ordering::Acquire));
+        RunCursor::new(self.clone(), runs.merge_all(&self.arena), u64::MAX)
+    }
 }
 
 /// The most that `records` records of `bytes` encoded bytes in all take in a memtable.

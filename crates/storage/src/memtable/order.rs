@@ -97,6 +97,7 @@ const KEYS_AHEAD: usize = 16;
 const VERSIONS_AHEAD: usize = 8;
 
 /// Walks one sorted run as of a sequence. Keys that came later are passed over.
+#[derive(Clone)]
 pub(crate) struct RunCursor {
     table: Arc<Memtable>,
     run: Run,

@@ -33,9 +33,7 @@ pub trait Clock: Send + Sync {
     /// The calling thread serves requests: others [make way](Clock::make_way) for it until it ends. A hint, never an error.
     fn serve_first(&self) {}
 
-    /// Gives the core of the calling thread to one that serves requests, if that waits for a core. Answers whether one does:
-    /// who does not run at the lowest priority should pause then. It costs next to nothing if it is called often.
-    fn make_way(&self) -> bool {
-        false
-    }
+    /// Gives the core of the calling thread to one that serves requests, if that waits for a core. For those that run at the
+    /// lowest priority. It costs next to nothing if it is called often.
+    fn make_way(&self) {}
 }

@@ -47,8 +47,8 @@ impl Clock for RealClock {
         super::cores::serve_first();
     }
 
-    fn make_way(&self) -> bool {
-        super::cores::make_way(self.monotonic_ns())
+    fn make_way(&self) {
+        super::cores::make_way(self.monotonic_ns());
     }
 }
 

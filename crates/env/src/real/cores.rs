@@ -16,14 +16,12 @@ const STALE: Duration = Duration::from_millis(20);
 const WAIT_SHARE: u64 = 4;
 
 /// The threads of this process that serve requests.
-static SERVING: Mutex<Serving> =
-    Mutex::new(Serving { threads: Vec::new(), looked_ns: 0, is_one_waiting: false });
+static SERVING: Mutex<Serving> = Mutex::new(Serving { threads: Vec::new(), looked_ns: 0 });
 
 struct Serving {
     threads: Vec<Thread>,
+    /// When it was last looked whether one of them waits.
     looked_ns: u64,
-    /// At the last look.
-    is_one_waiting: bool,
 }
 
 struct Thread {
@@ -53,34 +51,39 @@ pub(super) fn serve_first() {
     }
 }
 
-/// If a thread that serves waits for a core, it gets the one on which the caller runs. Answers whether one does.
+/// If a thread that serves waits for a core, it gets the one on which the caller runs.
 ///
-/// To be called by threads that are in no hurry, as often as they like. The scheduler does not do this: two threads that
-/// share a core and never sleep are not placed anew for up to a second, even if all that the other cores run is of the policy
-/// `SCHED_IDLE`.
-pub(super) fn make_way(now_ns: u64) -> bool {
-    // Another thread looks just now.
-    let Some(mut serving) = SERVING.try_lock() else { return false };
-    let since_ns = now_ns.saturating_sub(serving.looked_ns);
-    if since_ns < LOOK.as_nanos() as u64 {
-        return serving.is_one_waiting;
-    }
-    serving.looked_ns = now_ns;
-    let (mut longest_ns, mut waiting) = (0, None);
-    serving.threads.retain_mut(|thread| {
-        let Some(waited_ns) = thread.waited() else { return false };
-        if waited_ns > longest_ns && is_waiting(waited_ns, since_ns) {
-            (longest_ns, waiting) = (waited_ns, Some(thread.id));
-        }
-        true
-    });
-    serving.is_one_waiting = waiting.is_some();
-    drop(serving);
-    if let Some(thread) = waiting {
+/// To be called by threads of the policy `SCHED_IDLE`, as often as they like. The scheduler does not do this: two threads that
+/// share a core and never sleep are not placed anew for up to a second, even if the other cores run nothing but that policy.
+pub(super) fn make_way(now_ns: u64) {
+    // If another thread has it, that one looks just now.
+    if let Some(mut serving) = SERVING.try_lock()
+        && let Some(thread) = serving.longest_waiting(now_ns)
+    {
+        drop(serving);
         // It may have ended, or may not run here.
         _ = move_here(thread);
     }
-    waiting.is_some()
+}
+
+impl Serving {
+    /// The thread that waits for a core, if the last look is long enough ago; of several the one that has waited longest.
+    fn longest_waiting(&mut self, now_ns: u64) -> Option<Pid> {
+        let since_ns = now_ns.saturating_sub(self.looked_ns);
+        if since_ns < LOOK.as_nanos() as u64 {
+            return None;
+        }
+        self.looked_ns = now_ns;
+        let (mut longest_ns, mut waiting) = (0, None);
+        self.threads.retain_mut(|thread| {
+            let Some(waited_ns) = thread.waited() else { return false };
+            if waited_ns > longest_ns && is_waiting(waited_ns, since_ns) {
+                (longest_ns, waiting) = (waited_ns, Some(thread.id));
+            }
+            true
+        });
+        waiting
+    }
 }
 
 /// Whether one who has waited for so long within `since_ns` waits because of others that have its core.

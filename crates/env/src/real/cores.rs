@@ -91,7 +91,8 @@ const fn is_waiting(waited_ns: u64, since_ns: u64) -> bool {
     since_ns < STALE.as_nanos() as u64 && waited_ns >= since_ns / WAIT_SHARE
 }
 
-/// Moves a thread to the core of the caller, if it may run there. It is not bound to it.
+/// Moves a thread to the core of the caller, if it may run there. It is bound to it until the caller, which it has just driven from
+/// there, runs again.
 fn move_here(thread: Pid) -> io::Result<()> {
     let allowed = sched_getaffinity(Some(thread))?;
     let core = sched_getcpu();

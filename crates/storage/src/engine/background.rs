@@ -51,13 +51,13 @@ pub(crate) struct BackgroundWork {
     deletes_seen: Mutex<((u64, u64), u64)>,
 }
 
-/// The two threads that compact, never both at a time, and those that flush. A thread's priority can only be lowered, so there is
-/// one for each.
+/// How a thread goes about its work. Compactions and the writing of flushes have one of each, as a thread's priority can only be
+/// lowered. The two that compact never do so at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pace {
     /// Runs at the lowest priority. If others keep all cores busy, it makes hardly any progress.
     Patient,
-    /// Runs at normal priority, and goes on with the compaction that the patient thread began.
+    /// Runs below normal priority. Where it compacts, it goes on with what the patient thread began.
     Hurried,
 }
 

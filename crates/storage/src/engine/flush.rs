@@ -110,7 +110,9 @@ impl Inner {
     }
 
     pub(super) fn discard_written(&self) {
-        if let Some(written) = self.upkeep.written.lock().take() {
+        // Not under the lock: the other thread looks at it while this one may have no core.
+        let written = self.upkeep.written.lock().take();
+        if let Some(written) = written {
             self.discard_metas(&written.metas);
         }
     }

@@ -10,7 +10,8 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use super::Inner;
 use super::damage::Damage;
 use super::flush_time::FlushTime;
-use super::looks::Looks;
+use super::looks::{Looks, Turns};
+use super::retire::TABLES_LEFT_MAX;
 use super::write::Writer;
 use crate::error::Error;
 use crate::health::WriteState;
@@ -42,8 +43,8 @@ pub(crate) struct BackgroundWork {
     mean_record_bytes: AtomicU64,
     level_0_tables: AtomicUsize,
     growth: Mutex<Growth>,
-    /// Whether writers are about to be slowed down because compaction is behind.
-    is_compaction_urgent: AtomicBool,
+    /// Which part of the time compactions hurry, in thousandths.
+    hurry_thousandths: AtomicU64,
     pub(super) damage: Damage,
     /// Tables that were trimmed, and up to which version.
     trimmed: Mutex<BTreeMap<u64, Version>>,
@@ -70,7 +71,7 @@ impl Pace {
     }
 
     fn is_due(self, background: &BackgroundWork) -> bool {
-        background.is_compaction_urgent.load(Ordering::Relaxed) == (self == Pace::Hurried)
+        (background.hurry_thousandths.load(Ordering::Relaxed) > 0) == (self == Pace::Hurried)
     }
 }
 
@@ -90,7 +91,7 @@ impl BackgroundWork {
             mean_record_bytes: AtomicU64::new(0),
             level_0_tables: AtomicUsize::new(0),
             growth: Mutex::default(),
-            is_compaction_urgent: AtomicBool::new(false),
+            hurry_thousandths: AtomicU64::new(0),
             damage: Damage::default(),
             trimmed: Mutex::default(),
             deletes_seen: Mutex::default(),
@@ -205,7 +206,8 @@ impl BackgroundWork {
         // Those that compactions have set aside stay there, however they hurry.
         let tables = self.level_0_tables.load(Ordering::Relaxed).saturating_sub(self.damage.count());
         growth.observe(tables, now_ns);
-        self.is_compaction_urgent.store(growth.is_urgent(now_ns), Ordering::Relaxed);
+        let part = growth.hurry(now_ns).unwrap_or(0.0);
+        self.hurry_thousandths.store((part * 1000.0) as u64, Ordering::Relaxed);
     }
 
     pub(super) fn mean_record_bytes(&self) -> u64 {
@@ -240,7 +242,7 @@ impl Inner {
     /// One step for the thread that flushes: a memtable, or the segment for the next.
     pub(super) fn flush_step(&self) -> Result<bool, Error> {
         if self.health.state() == WriteState::Poisoned {
-            self.collect_retired();
+            self.collect_retired(0);
             return Ok(false);
         }
         let flushed = if self.is_flush_due() { self.flush_one() } else { Ok(false) };
@@ -253,7 +255,8 @@ impl Inner {
         drop(self.writes.writer.lock());
         self.background.progressed();
         // After each flush: under full load one flush follows the other, and no other thread frees what they leave.
-        self.collect_retired();
+        // Where there is time, tables are left to those that compact: removing many of them takes tens of milliseconds.
+        self.collect_retired(if self.has_time_to_flush() { TABLES_LEFT_MAX } else { 0 });
         if flushed? {
             return Ok(true);
         }
@@ -310,6 +313,9 @@ impl Inner {
         if self.health.state() == WriteState::Poisoned {
             return Ok(false);
         }
+        if pace == Pace::Patient || pace.is_due(&self.background) {
+            self.collect_retired(0);
+        }
         if pace == Pace::Patient {
             match self.flush_patiently() {
                 Ok(false) => {}
@@ -324,9 +330,10 @@ impl Inner {
             return Ok(false);
         }
         let looks = Looks::default();
+        let turns = Turns::new(&*self.env.clock);
         let is_to_pause = || {
             // With many records, and with each: the other thread goes on with it.
-            looks.is_due() && self.look_around(pace) || !pace.is_due(&self.background)
+            looks.is_due() && self.look_around(pace, &turns) || !pace.is_due(&self.background)
         };
         let result = self.compact_one(&is_to_pause);
         if let Err(error) = &result
@@ -346,10 +353,11 @@ impl Inner {
     }
 
     /// Looks at what goes on beside a compaction. Answers whether it is to pause.
-    fn look_around(&self, pace: Pace) -> bool {
+    fn look_around(&self, pace: Pace, turns: &Turns<'_>) -> bool {
         match pace {
             Pace::Hurried => {
                 self.observe_writes();
+                turns.rest(self.background.hurry_thousandths.load(Ordering::Relaxed));
                 false
             }
             Pace::Patient => {
@@ -377,7 +385,7 @@ impl Inner {
         self.remove_old_log();
         self.observe_space();
         let worked = self.flush_one().and_then(|flushed| Ok(flushed || self.compact_one(&|| false)?));
-        self.collect_retired();
+        self.collect_retired(0);
         worked
     }
 }

@@ -5,6 +5,9 @@ use super::{Inner, View};
 use crate::memtable::{Memtable, Spare};
 use crate::table::Table;
 
+/// Tables of which at most so many wait to be removed by a thread that gets no core.
+pub(super) const TABLES_LEFT_MAX: usize = 32;
+
 /// Memtables and tables that are not in the current view, kept until no reader uses them: the background is always the last to
 /// release them, so that no reader's thread frees a memtable or removes a file.
 #[derive(Default)]
@@ -50,11 +53,14 @@ impl Retired {
         }
     }
 
-    /// Takes out what has no other owner.
-    fn take_unused(&mut self) -> (Vec<Arc<Memtable>>, Vec<Arc<Table>>) {
-        let memtables = self.memtables.extract_if(.., |memtable| Arc::strong_count(memtable) == 1).collect();
-        let tables = self.tables.extract_if(.., |table| Arc::strong_count(table) == 1).collect();
-        (memtables, tables)
+    /// Takes out those that have no other owner.
+    fn take_unused_memtables(&mut self) -> Vec<Arc<Memtable>> {
+        self.memtables.extract_if(.., |memtable| Arc::strong_count(memtable) == 1).collect()
+    }
+
+    /// The same of tables.
+    fn take_unused_tables(&mut self) -> Vec<Arc<Table>> {
+        self.tables.extract_if(.., |table| Arc::strong_count(table) == 1).collect()
     }
 }
 
@@ -66,16 +72,16 @@ impl Inner {
     }
 
     /// Frees what nothing uses; gives up the oldest snapshots while flushed memtables that only snapshots hold take more than
-    /// the memtables' share of the budget. A single snapshot holds no more than that.
-    pub(super) fn collect_retired(&self) {
-        let unused = {
+    /// the memtables' share of the budget. A single snapshot holds no more than that. Of tables, up to `tables_left` are left.
+    pub(super) fn collect_retired(&self, tables_left: usize) {
+        let (memtables, tables) = {
             let mut retired = self.upkeep.retired.lock();
-            let unused = retired.take_unused();
+            let memtables = retired.take_unused_memtables();
+            let tables = (retired.tables.len() > tables_left).then(|| retired.take_unused_tables());
             retired.give_up_oldest(self.budget.memtables_bytes());
-            unused
+            (memtables, tables)
         };
         // Outside of the lock: frees memory and removes files.
-        let (memtables, tables) = unused;
         memtables.into_iter().for_each(|memtable| self.keep_or_free(memtable));
         drop(tables);
         self.shared.blobs.remove_dead();
@@ -131,7 +137,7 @@ mod tests {
         let before = wakes();
         drop(snapshot);
         assert!(wakes() > before, "it kept a memtable that was flushed");
-        engine.inner.collect_retired();
+        engine.inner.collect_retired(0);
         assert!(!engine.inner.has_retired());
     }
 

@@ -167,4 +167,35 @@ mod tests {
             assert!(inner.writes.spare.lock().is_some(), "its memory is the next one's");
         }
     }
+
+    #[test]
+    fn few_tables_are_left_to_others_and_memory_is_not() {
+        let (env, _, _) = ladoga_env::sim::env(1);
+        let options = Options {
+            background: Background::Manual,
+            reserve_bytes: Some(0),
+            ..Options::new(16 << 20, Durability::Never)
+        };
+        let engine = Engine::open(env, Path::new("/data"), options).expect("a new store");
+        let inner = &engine.inner;
+        let snapshot = engine.snapshot();
+        for timestamp in 1..=4 {
+            let mut batch = WriteBatch::new();
+            batch.put(b"key", Stamp::new(Version { timestamp, node: 1 }), b"value");
+            engine.write_group(&[batch]).expect("room");
+            engine.seal().expect("room");
+            assert!(inner.flush_one().expect("a sound disk"));
+        }
+        assert!(inner.compact_one(&|| false).expect("a sound disk"));
+        drop(snapshot);
+        let retired = || {
+            let retired = inner.upkeep.retired.lock();
+            (retired.memtables.len(), retired.tables.len())
+        };
+        assert_eq!(retired(), (1, 4));
+        inner.collect_retired(4);
+        assert_eq!(retired(), (0, 4));
+        inner.collect_retired(3);
+        assert_eq!(retired(), (0, 0));
+    }
 }

@@ -114,15 +114,19 @@ mod tests {
     use ladoga_model::{Stamp, Version};
     use std::path::Path;
 
-    #[test]
-    fn the_end_of_a_snapshot_wakes_the_background_only_for_what_it_kept() {
+    fn store() -> Engine {
         let (env, _, _) = ladoga_env::sim::env(1);
         let options = Options {
             background: Background::Manual,
             reserve_bytes: Some(0),
             ..Options::new(16 << 20, Durability::Never)
         };
-        let engine = Engine::open(env, Path::new("/data"), options).expect("a new store");
+        Engine::open(env, Path::new("/data"), options).expect("a new store")
+    }
+
+    #[test]
+    fn the_end_of_a_snapshot_wakes_the_background_only_for_what_it_kept() {
+        let engine = store();
         let mut batch = WriteBatch::new();
         batch.put(b"key", Stamp::new(Version { timestamp: 1, node: 1 }), b"value");
         engine.write_group(&[batch]).expect("room");
@@ -170,13 +174,7 @@ mod tests {
 
     #[test]
     fn few_tables_are_left_to_others_and_memory_is_not() {
-        let (env, _, _) = ladoga_env::sim::env(1);
-        let options = Options {
-            background: Background::Manual,
-            reserve_bytes: Some(0),
-            ..Options::new(16 << 20, Durability::Never)
-        };
-        let engine = Engine::open(env, Path::new("/data"), options).expect("a new store");
+        let engine = store();
         let inner = &engine.inner;
         let snapshot = engine.snapshot();
         for timestamp in 1..=4 {

@@ -35,11 +35,8 @@ const FLUSHES_PATIENT: f64 = 2.0;
 const FLUSHES_URGENT: u32 = 4;
 /// No flush for so many times the usual time between two: what made level 0 grow is over.
 const PAUSE_INTERVALS: u64 = 3;
-/// Compactions hurry for writers who come to that part of what will be allowed.
-const ALLOWED_SHARE: f64 = 0.5;
-/// The part of the time for which a compaction hurries at least. Where nobody is going to wait for it, an event loop that has most of a core
-/// must not share it for longer than it can make up for.
-const HURRY_MIN: f64 = 0.2;
+/// Who writes that part of what is allowed is slowed down by as much.
+const SLOWED_SHARE: f64 = 1.0 / 3.0;
 /// As it grows, it is not to come to more tables than this before compactions hurry, however slow writers are: reads look into
 /// each of them.
 const LEVEL_0_MAX: usize = 20;
@@ -105,19 +102,12 @@ impl Growth {
         self.long_since_ns = (tables >= LEVEL_0_URGENT).then(|| self.long_since_ns.unwrap_or(now_ns));
     }
 
-    /// Which part of the time compactions are to hurry, if at all.
-    pub(crate) fn hurry(&self, now_ns: u64) -> Option<f64> {
-        let long_ns = now_ns.saturating_sub(self.long_since_ns?);
-        let grows = self.flushes >= FLUSHES_URGENT && !self.is_paused(now_ns);
-        let allowed = if grows { self.allowed_share() } else { 0.0 };
-        if allowed > ALLOWED_SHARE {
-            // All of it once writers are going to be slowed down.
-            Some(HURRY_MIN.max((allowed - ALLOWED_SHARE) / (1.0 - ALLOWED_SHARE)).min(1.0))
-        } else if grows && self.tables >= LEVEL_0_MAX || long_ns >= LONG_MAX.as_nanos() as u64 {
-            Some(HURRY_MIN)
-        } else {
-            None
-        }
+    /// Whether compactions are to hurry.
+    pub(crate) fn is_urgent(&self, now_ns: u64) -> bool {
+        self.long_since_ns.is_some_and(|since_ns| {
+            let grows = self.flushes >= FLUSHES_URGENT && !self.is_paused(now_ns);
+            grows && self.is_near_slowing() || now_ns.saturating_sub(since_ns) >= LONG_MAX.as_nanos() as u64
+        })
     }
 
     /// So many bytes have been written since some moment.
@@ -129,9 +119,10 @@ impl Growth {
         self.rate.bytes_per_s
     }
 
-    /// How fast writers are, as a share of what will be allowed after some more flushes.
-    fn allowed_share(&self) -> f64 {
-        self.rate.bytes_per_s / level_0_rate(self.tables + FLUSHES_URGENT as usize)
+    /// Whether writers would be slowed down after some more flushes, if they went on as they do now.
+    fn is_near_slowing(&self) -> bool {
+        let rate = level_0_rate(self.tables + FLUSHES_URGENT as usize);
+        self.tables >= LEVEL_0_MAX || self.rate.bytes_per_s > SLOWED_SHARE * rate
     }
 
     fn flushed(&mut self, now_ns: u64) {
@@ -205,10 +196,6 @@ mod tests {
         assert_eq!(delay(backlog, 1 << 20), Duration::ZERO);
     }
 
-    fn is_urgent(growth: &Growth, now_ns: u64) -> bool {
-        growth.hurry(now_ns).is_some()
-    }
-
     const SECOND_NS: u64 = 1_000_000_000;
     const MEMTABLE: u64 = 16 << 20;
 
@@ -225,7 +212,7 @@ mod tests {
     fn first_urgent(interval_ns: u64) -> u64 {
         let is_urgent = |tables: u64| {
             let (growth, now_ns) = grown(tables, interval_ns);
-            is_urgent(&growth, now_ns)
+            growth.is_urgent(now_ns)
         };
         let first = (0..100).find(|&tables| is_urgent(tables)).expect("a bound");
         assert!((first..100).all(is_urgent), "it hurries for as long as level 0 grows");
@@ -247,58 +234,35 @@ mod tests {
         let mut growth = Growth::default();
         let first = (1..100).find(|&tables| {
             growth.observe(tables, tables as u64 * SECOND_NS);
-            is_urgent(&growth, tables as u64 * SECOND_NS)
+            growth.is_urgent(tables as u64 * SECOND_NS)
         });
         assert_eq!(first, Some(LEVEL_0_MAX), "nearly nothing is written");
     }
 
     #[test]
-    fn the_nearer_writers_are_to_being_slowed_down_the_more_compactions_hurry() {
-        let part = |tables: u64| {
-            let (growth, now_ns) = grown(tables, SECOND_NS);
-            growth.hurry(now_ns)
-        };
-        let parts: Vec<f64> = (0..40).filter_map(part).collect();
-        assert!(
-            parts.is_sorted() && parts[0] < 0.5 && parts[0] >= HURRY_MIN && parts.contains(&1.0),
-            "{parts:?}"
-        );
-        let first_slow = (0..40).find(|&tables| level_0_rate(tables) < MEMTABLE as f64).expect("a bound");
-        assert_eq!(
-            part(first_slow as u64 - u64::from(FLUSHES_URGENT)),
-            Some(1.0),
-            "before they are slowed down"
-        );
-        let (mut growth, now_ns) = grown(9, SECOND_NS / 8);
-        assert_eq!(growth.hurry(now_ns), Some(1.0), "a flood");
-        growth.observe_written(9 * MEMTABLE, now_ns + 30 * SECOND_NS);
-        assert_eq!(growth.hurry(now_ns + 30 * SECOND_NS), Some(HURRY_MIN), "only reads wait");
-    }
-
-    #[test]
     fn nothing_hurries_after_a_bulk_load_unless_level_0_grows_again_or_stays_long() {
         let (mut growth, mut now_ns) = grown(15, SECOND_NS / 4);
-        assert!(is_urgent(&growth, now_ns + SECOND_NS / 2), "the next flush is not late");
-        assert!(!is_urgent(&growth, now_ns + SECOND_NS));
+        assert!(growth.is_urgent(now_ns + SECOND_NS / 2), "the next flush is not late");
+        assert!(!growth.is_urgent(now_ns + SECOND_NS));
         // Its end is known before that.
         growth.observe_written(15 * MEMTABLE + 1000, now_ns + SECOND_NS / 10);
-        assert!(!is_urgent(&growth, now_ns + SECOND_NS / 10));
+        assert!(!growth.is_urgent(now_ns + SECOND_NS / 10));
         for tables in 16..LEVEL_0_MAX {
-            assert!(!is_urgent(&growth, now_ns + SECOND_NS), "{tables}");
+            assert!(!growth.is_urgent(now_ns + SECOND_NS), "{tables}");
             now_ns += 2 * SECOND_NS;
             growth.observe_written(tables as u64 * MEMTABLE, now_ns);
             growth.observe(tables, now_ns);
         }
         growth.observe(LEVEL_0_MAX, now_ns + 2 * SECOND_NS);
-        assert!(is_urgent(&growth, now_ns + 5 * SECOND_NS), "reads pay for each");
+        assert!(growth.is_urgent(now_ns + 5 * SECOND_NS), "reads pay for each");
         growth.observe(7, now_ns + 5 * SECOND_NS);
         growth.observe(8, now_ns + 6 * SECOND_NS);
-        assert!(!is_urgent(&growth, now_ns + 6 * SECOND_NS), "a compaction keeps up");
-        assert!(!is_urgent(&growth, now_ns + 25 * SECOND_NS));
-        assert!(is_urgent(&growth, now_ns + 26 * SECOND_NS), "none has got on");
+        assert!(!growth.is_urgent(now_ns + 6 * SECOND_NS), "a compaction keeps up");
+        assert!(!growth.is_urgent(now_ns + 25 * SECOND_NS));
+        assert!(growth.is_urgent(now_ns + 26 * SECOND_NS), "none has got on");
         growth.observe(10, now_ns + 26 * SECOND_NS);
         growth.observe(9, now_ns + 27 * SECOND_NS);
-        assert!(!is_urgent(&growth, now_ns + 27 * SECOND_NS), "one has");
+        assert!(!growth.is_urgent(now_ns + 27 * SECOND_NS), "one has");
     }
 
     #[test]
@@ -306,7 +270,7 @@ mod tests {
         let (mut growth, mut now_ns) = (Growth::default(), 0);
         for tables in 1..100 {
             now_ns += [3, 8, 5, 6][tables % 4] * SECOND_NS / 10;
-            assert_eq!(is_urgent(&growth, now_ns), tables > LEVEL_0_URGENT, "{tables}");
+            assert_eq!(growth.is_urgent(now_ns), tables > LEVEL_0_URGENT, "{tables}");
             growth.observe_written(10 * tables as u64 * MEMTABLE, now_ns);
             growth.observe(tables, now_ns);
         }
@@ -358,8 +322,8 @@ mod tests {
                 level_0_tables: 0,
                 flush_bytes_per_s: last_rate as u64,
             };
-            let delay_s = delay(backlog, group_bytes as usize).as_secs_f64();
-            let mut seconds = delay_s.max(group_bytes / LOG_BYTES_PER_S);
+            let mut seconds =
+                delay(backlog, group_bytes as usize).as_secs_f64() + group_bytes / LOG_BYTES_PER_S;
             while backlog_bytes >= MEMTABLE_BYTES && seconds * rate >= left_bytes {
                 seconds -= left_bytes / rate;
                 backlog_bytes -= MEMTABLE_BYTES;

@@ -10,8 +10,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use super::Inner;
 use super::damage::Damage;
 use super::flush_time::FlushTime;
-use super::looks::{Looks, Turns};
-use super::retire::TABLES_LEFT_MAX;
+use super::looks::Looks;
 use super::write::Writer;
 use crate::error::Error;
 use crate::health::WriteState;
@@ -43,8 +42,8 @@ pub(crate) struct BackgroundWork {
     mean_record_bytes: AtomicU64,
     level_0_tables: AtomicUsize,
     growth: Mutex<Growth>,
-    /// Which part of the time compactions hurry, in thousandths.
-    hurry_thousandths: AtomicU64,
+    /// Whether writers are about to be slowed down because compaction is behind.
+    is_compaction_urgent: AtomicBool,
     pub(super) damage: Damage,
     /// Tables that were trimmed, and up to which version.
     trimmed: Mutex<BTreeMap<u64, Version>>,
@@ -71,7 +70,7 @@ impl Pace {
     }
 
     fn is_due(self, background: &BackgroundWork) -> bool {
-        (background.hurry_thousandths.load(Ordering::Relaxed) > 0) == (self == Pace::Hurried)
+        background.is_compaction_urgent.load(Ordering::Relaxed) == (self == Pace::Hurried)
     }
 }
 
@@ -91,7 +90,7 @@ impl BackgroundWork {
             mean_record_bytes: AtomicU64::new(0),
             level_0_tables: AtomicUsize::new(0),
             growth: Mutex::default(),
-            hurry_thousandths: AtomicU64::new(0),
+            is_compaction_urgent: AtomicBool::new(false),
             damage: Damage::default(),
             trimmed: Mutex::default(),
             deletes_seen: Mutex::default(),
@@ -206,8 +205,7 @@ impl BackgroundWork {
         // Those that compactions have set aside stay there, however they hurry.
         let tables = self.level_0_tables.load(Ordering::Relaxed).saturating_sub(self.damage.count());
         growth.observe(tables, now_ns);
-        let part = growth.hurry(now_ns).unwrap_or(0.0);
-        self.hurry_thousandths.store((part * 1000.0) as u64, Ordering::Relaxed);
+        self.is_compaction_urgent.store(growth.is_urgent(now_ns), Ordering::Relaxed);
     }
 
     pub(super) fn mean_record_bytes(&self) -> u64 {
@@ -242,7 +240,7 @@ impl Inner {
     /// One step for the thread that flushes: a memtable, or the segment for the next.
     pub(super) fn flush_step(&self) -> Result<bool, Error> {
         if self.health.state() == WriteState::Poisoned {
-            self.collect_retired(0);
+            self.collect_retired();
             return Ok(false);
         }
         let flushed = if self.is_flush_due() { self.flush_one() } else { Ok(false) };
@@ -255,8 +253,7 @@ impl Inner {
         drop(self.writes.writer.lock());
         self.background.progressed();
         // After each flush: under full load one flush follows the other, and no other thread frees what they leave.
-        // Where there is time, tables are left to those that compact: removing many of them takes tens of milliseconds.
-        self.collect_retired(if self.has_time_to_flush() { TABLES_LEFT_MAX } else { 0 });
+        self.collect_retired();
         if flushed? {
             return Ok(true);
         }
@@ -313,9 +310,6 @@ impl Inner {
         if self.health.state() == WriteState::Poisoned {
             return Ok(false);
         }
-        if pace == Pace::Patient || pace.is_due(&self.background) {
-            self.collect_retired(0);
-        }
         if pace == Pace::Patient {
             match self.flush_patiently() {
                 Ok(false) => {}
@@ -330,10 +324,9 @@ impl Inner {
             return Ok(false);
         }
         let looks = Looks::default();
-        let turns = Turns::new(&*self.env.clock);
         let is_to_pause = || {
             // With many records, and with each: the other thread goes on with it.
-            looks.is_due() && self.look_around(pace, &turns) || !pace.is_due(&self.background)
+            looks.is_due() && self.look_around(pace) || !pace.is_due(&self.background)
         };
         let result = self.compact_one(&is_to_pause);
         if let Err(error) = &result
@@ -353,11 +346,10 @@ impl Inner {
     }
 
     /// Looks at what goes on beside a compaction. Answers whether it is to pause.
-    fn look_around(&self, pace: Pace, turns: &Turns<'_>) -> bool {
+    fn look_around(&self, pace: Pace) -> bool {
         match pace {
             Pace::Hurried => {
                 self.observe_writes();
-                turns.rest(self.background.hurry_thousandths.load(Ordering::Relaxed));
                 false
             }
             Pace::Patient => {
@@ -385,7 +377,7 @@ impl Inner {
         self.remove_old_log();
         self.observe_space();
         let worked = self.flush_one().and_then(|flushed| Ok(flushed || self.compact_one(&|| false)?));
-        self.collect_retired(0);
+        self.collect_retired();
         worked
     }
 }

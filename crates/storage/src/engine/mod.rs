@@ -2,7 +2,7 @@
 //!
 //! - `parts`: the state that reads, writes and the background use
 //! - `open`: recovery, orphans, the first manifest; `close`; `recover`: from the log to memtables or tables
-//! - `write`: log, memtable; `debt`: how long writers are to wait; `sync`: what makes the log durable; `segments`: the files of the log
+//! - `write`: log, memtable; `sync`: what makes the log durable; `segments`: the files of the log
 //! - `read`: point reads; `ahead`: what they are going to wait for; `view`: what they look at; `found`: what they find;
 //!   `search`: their way through the tables; `pending`: those that memory cannot answer
 //! - `snapshot`, `range`: the store at one moment, and its keys in order; `newer`: those that were written within some time
@@ -14,7 +14,6 @@ mod ahead;
 mod background;
 mod compact;
 mod damage;
-mod debt;
 #[cfg(test)]
 mod descriptors_tests;
 mod flush;

@@ -2,12 +2,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
 
 use ladoga_env::{Disk, Env, Lock};
 use parking_lot::Mutex;
 
 use super::background::BackgroundWork;
-use super::debt::Debt;
 use super::parts::{ReadPath, Upkeep, WritePath};
 use super::recover::ReplayedMemtables;
 use super::segments::first_bytes;
@@ -287,7 +287,7 @@ fn assemble(
         levels: Arc::new(levels),
     };
     let writer =
-        Writer { wal, memtable, flush_early_bytes, next_sequence: log.next_sequence, debt: Debt::default() };
+        Writer { wal, memtable, flush_early_bytes, next_sequence: log.next_sequence, owed: Duration::ZERO };
     Ok(Arc::new(Inner {
         dir: dir.to_path_buf(),
         budget,
@@ -319,7 +319,7 @@ impl Inner {
         // The threads are gone: if as many memtables wait as may, sealing another one would wait for a flush for ever. So they
         // are flushed first.
         let flushed = flush().and_then(|()| self.seal()).and_then(|()| flush());
-        self.collect_retired(0);
+        self.collect_retired();
         self.shared.blobs.freeze();
         *self.lock.lock() = None;
         match flushed {

@@ -5,9 +5,6 @@ use super::{Inner, View};
 use crate::memtable::{Memtable, Spare};
 use crate::table::Table;
 
-/// Tables of which at most so many wait to be removed by a thread that gets no core.
-pub(super) const TABLES_LEFT_MAX: usize = 32;
-
 /// Memtables and tables that are not in the current view, kept until no reader uses them: the background is always the last to
 /// release them, so that no reader's thread frees a memtable or removes a file.
 #[derive(Default)]
@@ -53,14 +50,11 @@ impl Retired {
         }
     }
 
-    /// Takes out those that have no other owner.
-    fn take_unused_memtables(&mut self) -> Vec<Arc<Memtable>> {
-        self.memtables.extract_if(.., |memtable| Arc::strong_count(memtable) == 1).collect()
-    }
-
-    /// The same of tables.
-    fn take_unused_tables(&mut self) -> Vec<Arc<Table>> {
-        self.tables.extract_if(.., |table| Arc::strong_count(table) == 1).collect()
+    /// Takes out what has no other owner.
+    fn take_unused(&mut self) -> (Vec<Arc<Memtable>>, Vec<Arc<Table>>) {
+        let memtables = self.memtables.extract_if(.., |memtable| Arc::strong_count(memtable) == 1).collect();
+        let tables = self.tables.extract_if(.., |table| Arc::strong_count(table) == 1).collect();
+        (memtables, tables)
     }
 }
 
@@ -72,16 +66,16 @@ impl Inner {
     }
 
     /// Frees what nothing uses; gives up the oldest snapshots while flushed memtables that only snapshots hold take more than
-    /// the memtables' share of the budget. A single snapshot holds no more than that. Of tables, up to `tables_left` are left.
-    pub(super) fn collect_retired(&self, tables_left: usize) {
-        let (memtables, tables) = {
+    /// the memtables' share of the budget. A single snapshot holds no more than that.
+    pub(super) fn collect_retired(&self) {
+        let unused = {
             let mut retired = self.upkeep.retired.lock();
-            let memtables = retired.take_unused_memtables();
-            let tables = (retired.tables.len() > tables_left).then(|| retired.take_unused_tables());
+            let unused = retired.take_unused();
             retired.give_up_oldest(self.budget.memtables_bytes());
-            (memtables, tables)
+            unused
         };
         // Outside of the lock: frees memory and removes files.
+        let (memtables, tables) = unused;
         memtables.into_iter().for_each(|memtable| self.keep_or_free(memtable));
         drop(tables);
         self.shared.blobs.remove_dead();
@@ -114,19 +108,15 @@ mod tests {
     use ladoga_model::{Stamp, Version};
     use std::path::Path;
 
-    fn store() -> Engine {
+    #[test]
+    fn the_end_of_a_snapshot_wakes_the_background_only_for_what_it_kept() {
         let (env, _, _) = ladoga_env::sim::env(1);
         let options = Options {
             background: Background::Manual,
             reserve_bytes: Some(0),
             ..Options::new(16 << 20, Durability::Never)
         };
-        Engine::open(env, Path::new("/data"), options).expect("a new store")
-    }
-
-    #[test]
-    fn the_end_of_a_snapshot_wakes_the_background_only_for_what_it_kept() {
-        let engine = store();
+        let engine = Engine::open(env, Path::new("/data"), options).expect("a new store");
         let mut batch = WriteBatch::new();
         batch.put(b"key", Stamp::new(Version { timestamp: 1, node: 1 }), b"value");
         engine.write_group(&[batch]).expect("room");
@@ -141,7 +131,7 @@ mod tests {
         let before = wakes();
         drop(snapshot);
         assert!(wakes() > before, "it kept a memtable that was flushed");
-        engine.inner.collect_retired(0);
+        engine.inner.collect_retired();
         assert!(!engine.inner.has_retired());
     }
 
@@ -170,30 +160,5 @@ mod tests {
             assert!(inner.upkeep.retired.lock().memtables.is_empty(), "{left} left");
             assert!(inner.writes.spare.lock().is_some(), "its memory is the next one's");
         }
-    }
-
-    #[test]
-    fn few_tables_are_left_to_others_and_memory_is_not() {
-        let engine = store();
-        let inner = &engine.inner;
-        let snapshot = engine.snapshot();
-        for timestamp in 1..=4 {
-            let mut batch = WriteBatch::new();
-            batch.put(b"key", Stamp::new(Version { timestamp, node: 1 }), b"value");
-            engine.write_group(&[batch]).expect("room");
-            engine.seal().expect("room");
-            assert!(inner.flush_one().expect("a sound disk"));
-        }
-        assert!(inner.compact_one(&|| false).expect("a sound disk"));
-        drop(snapshot);
-        let retired = || {
-            let retired = inner.upkeep.retired.lock();
-            (retired.memtables.len(), retired.tables.len())
-        };
-        assert_eq!(retired(), (1, 4));
-        inner.collect_retired(4);
-        assert_eq!(retired(), (0, 4));
-        inner.collect_retired(3);
-        assert_eq!(retired(), (0, 0));
     }
 }

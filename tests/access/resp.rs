@@ -1,4 +1,4 @@
-use crate::resp_client::RespNode;
+use crate::resp_client::{RespNode, request};
 use crate::tokens::{Tokens, ask};
 
 const NOAUTH: &str = "-NOAUTH Authentication required.\r\n";
@@ -65,7 +65,7 @@ fn a_command_needs_its_scopes_and_its_keys() {
         (scopes, tokens.create(&id, scopes, &prefix))
     });
     let node = RespNode::launch(tokens.launch().env("LADOGA_RESP_FLUSH", "true"));
-    let table: [(&str, &[&str]); 18] = [
+    let table: [(&str, &[&str]); 20] = [
         ("GET user:1", &["read", "read,write"]),
         ("MGET user:1 user:2", &["read", "read,write"]),
         ("EXISTS user:1", &["read", "read,write"]),
@@ -75,6 +75,8 @@ fn a_command_needs_its_scopes_and_its_keys() {
         ("SET user:1 1", &["write", "read,write"]),
         ("MSET user:1 1 user:2 2", &["write", "read,write"]),
         ("SET user:1 1 GET", &["read,write"]),
+        ("SET user:1 1 IFEQ 1", &["read,write"]),
+        ("DELEX user:1 IFNE 1", &[]),
         ("INCR user:1", &["read,write"]),
         ("EXPIRE user:1 1000", &["read,write"]),
         ("COPY user:1 user:3", &["read,write"]),
@@ -108,11 +110,21 @@ fn a_command_needs_its_scopes_and_its_keys() {
     {
         assert_eq!(client.ask(command), NO_KEY, "{command}");
     }
+    // The options of a large value stand behind it.
+    let (_, writes) = &shown[1];
+    let mut client = node.connect();
+    assert_eq!(client.ask(&format!("AUTH {writes}")), "+OK\r\n");
+    let large = vec![b'x'; 300_000];
+    assert_eq!(client.ask_bytes(&[b"SET", b"user:1", &large, b"GET"]), no_command("set").into_bytes());
+    assert_eq!(client.ask_bytes(&[b"SET", b"user:1", &large, b"IFNE", b"1"]), no_command("set").into_bytes());
+    assert_eq!(client.ask_bytes(&[b"SET", b"user:1", &large]), b"+OK\r\n");
     let (_, reads) = &shown[0];
     let mut client = node.connect();
     assert_eq!(client.ask(&format!("AUTH {reads}")), "+OK\r\n");
     assert_eq!(client.ask("MGET user:1 other:1"), NO_KEY, "one of them is enough");
     assert_eq!(client.ask("WATCH other:1"), NO_KEY);
+    client.send(&request(&[b"SET", b"user:1", &large]));
+    assert_eq!(client.reply(), no_command("set").into_bytes());
 }
 
 #[test]

@@ -1,4 +1,5 @@
 use std::fs;
+use std::path::Path;
 
 use crate::support::{
     Connection, Ladoga, Launch, Node, Response, assert_refusal, entity, range, value, wait_until,
@@ -96,6 +97,42 @@ fn a_node_whose_directory_was_removed_takes_no_writes_and_says_so() {
     assert_eq!(node.wait().code(), Some(1));
     let log = node.log();
     assert!(log.matches(" WARN ").count() <= 1, "it is told once: {log}");
+}
+
+/// It would write its new files among those of another node.
+#[test]
+fn a_node_in_whose_place_another_directory_is_takes_no_writes_and_writes_nothing_there() {
+    let mut other = Launch::new().flag("--memory", "16MiB").start();
+    other.connect().put("other", b"value");
+    other.signal("TERM");
+    assert_eq!(other.wait().code(), Some(0));
+    let mut node = Launch::new().flag("--memory", "16MiB").start();
+    node.connect().put("before", b"value");
+    let (data, own) = (node.data().to_owned(), node.data().with_extension("own"));
+    // In one step: at no moment is there no lock file.
+    exchange(&data, other.data());
+    wait_until("a node that finds another directory in its place", || {
+        node.connect().request("GET", "/v0/status", None).status == 503
+    });
+    assert_tells(&node, "the data directory was replaced");
+    let refused = node.connect().request("PUT", &entity("after"), Some(b"value"));
+    assert_refusal(&refused, 503, "a write to a directory that is another one");
+    node.signal("TERM");
+    assert_eq!(node.wait().code(), Some(1));
+    fs::rename(other.data(), &own).expect("the node's own directory");
+    let mut others = Launch::new().data(&data).start();
+    assert_eq!(others.connect().value("other").as_deref(), Some(&b"value"[..]));
+    others.signal("TERM");
+    assert_eq!(others.wait().code(), Some(0));
+    let again = Launch::new().data(&own).start();
+    assert_eq!(again.connect().value("before").as_deref(), Some(&b"value"[..]));
+    drop(again);
+    fs::remove_dir_all(&own).expect("a directory to remove");
+}
+
+fn exchange(one: &Path, other: &Path) {
+    let flags = rustix::fs::RenameFlags::EXCHANGE;
+    rustix::fs::renameat_with(rustix::fs::CWD, one, rustix::fs::CWD, other, flags).expect("an exchange");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use crate::client::{RespClient, RespNode, request};
-use crate::support::{Launch, value};
+use crate::support::{Launch, value, wait_until};
 
 /// The memory that a node takes while something is done, beside what it had.
 fn grown_bytes(node: &RespNode, work: impl FnOnce()) -> u64 {
@@ -245,4 +245,42 @@ fn first_words_arrive_byte_by_byte() {
     // An array within an array is no request.
     client.send(b"*1\r\n*1\r\n$4\r\nPING\r\n");
     assert_eq!(client.rest(), b"-ERR Protocol error: expected '$', got '*'\r\n");
+}
+
+/// A page that somebody has open makes a browser send this to any port of the machine.
+#[test]
+fn a_request_of_http_runs_no_commands() {
+    let node = RespNode::launch(Launch::new().flag("--fsync", "never").env("LADOGA_RESP_FLUSH", "true"));
+    assert_eq!(node.connect().ask("SET k v"), "+OK\r\n");
+    let body = "SET k other\r\nFLUSHALL\r\nSET pwned yes\r\n";
+    for head in ["POST / HTTP/1.1\r\n", "GET /x HTTP/1.1\r\nHost: localhost\r\n", "hoST: localhost\r\n"] {
+        let mut client = node.connect();
+        client.send(format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes());
+        let replies = client.rest();
+        let replies = String::from_utf8_lossy(&replies);
+        assert!(replies.ends_with("and this is HTTP; the connection is closed\r\n"), "{head}: {replies}");
+        assert!(!replies.contains("+OK"), "{head}: {replies}");
+    }
+    let mut client = node.connect();
+    assert_eq!(client.ask("GET k"), "$1\r\nv\r\n");
+    assert_eq!(client.ask("GET pwned"), "$-1\r\n");
+}
+
+/// Whatever a client has queued, others can write.
+#[test]
+fn a_transaction_that_waits_gives_its_memory_up() {
+    let node = RespNode::launch(Launch::patient().flag("--fsync", "never").flag("--memory", "32MiB"));
+    const PINGS: usize = 20_000;
+    let mut idle = node.connect();
+    assert_eq!(idle.ask("MULTI"), "+OK\r\n");
+    idle.send(&request(&[b"PING"]).repeat(PINGS));
+    for _ in 0..PINGS {
+        assert_eq!(idle.reply(), b"+QUEUED\r\n");
+    }
+    // After some seconds, in which it makes no progress.
+    wait_until("a write that is taken", || {
+        node.connect().ask_bytes(&[b"SET", b"k", &value(1, 100_000)]) == b"+OK\r\n"
+    });
+    let told = idle.rest();
+    assert!(told.starts_with(b"-ERR the request arrived too slowly"), "{}", told.escape_ascii());
 }

@@ -35,6 +35,10 @@ fn large_values_take_every_option() {
     assert_eq!(client.ask("PEXPIRETIME k"), ":4102444800123\r\n");
     assert_eq!(client.ask("PERSIST k"), ":1\r\n");
     assert!(client.ask_bytes(&[b"GETRANGE", b"k", b"399990", b"-1"]) == bulk(&one[399_990..]));
+    assert_eq!(client.ask_bytes(&[b"SET", b"k", &other, b"IFEQ", &other]), b"$-1\r\n");
+    assert_eq!(client.ask_bytes(&[b"SET", b"k", &other, b"IFNE", &one]), b"$-1\r\n");
+    assert_eq!(client.ask_bytes(&[b"SET", b"k", &other, b"IFEQ", &one]), b"+OK\r\n");
+    assert!(client.ask_bytes(&[b"SET", b"k", &one, b"IFEQ", &other, b"GET"]) == bulk(&other));
     assert_eq!(client.ask("APPEND k xyz"), ":400003\r\n");
     assert_eq!(client.ask("RENAME k r"), "+OK\r\n");
     assert!(client.ask("GETDEL r").ends_with("xyz\r\n"));

@@ -63,6 +63,12 @@ pub enum Error {
         /// The lock file.
         path: PathBuf,
     },
+    /// The directory is not the one that was opened.
+    #[error("{path} is another file than was locked: the data directory was replaced, or something is mounted over it")]
+    Replaced {
+        /// The lock file.
+        path: PathBuf,
+    },
     /// A file is of a format that this release does not know.
     #[error("{path} has format version {found}; this release reads versions up to {supported}")]
     NewerFormat {

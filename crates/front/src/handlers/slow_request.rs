@@ -35,7 +35,7 @@ pub(crate) fn tell_slow<K>(
     (received_bytes, sent_bytes): (Option<u64>, Option<u64>),
     (total_ns, now_ns): (u64, u64),
 ) {
-    if let Some(Operation::Profile) = operation {
+    if let Some(Operation::Profile | Operation::Changes) = operation {
         return;
     }
     door.core.metrics.slow_request();

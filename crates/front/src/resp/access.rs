@@ -87,9 +87,16 @@ const fn needs(verb: Verb) -> &'static [Scope] {
 
 /// The same of a request: what its options ask for beside what its command does.
 fn needed(verb: Verb, request: &Request) -> Scopes {
+    /// Of `SET` and `DELEX`. A value as long as one of them may ask for more than it needs.
+    const READING: [&str; 5] = ["GET", "IFEQ", "IFNE", "IFDEQ", "IFDNE"];
     let own = Scopes::of(needs(verb));
-    let gets = verb == Verb::Set && request.from(3).any(|option| is(option, "GET"));
-    if gets { own.and(Scopes::of(&[Scope::Read])) } else { own }
+    let options_from = match verb {
+        Verb::Set => 3,
+        Verb::DelEx => 2,
+        _ => return own,
+    };
+    let reads = request.from(options_from).any(|option| READING.iter().any(|word| is(option, word)));
+    if reads { own.and(Scopes::of(&[Scope::Read])) } else { own }
 }
 
 /// Whether all that a request is about is what a token is about.
@@ -143,14 +150,27 @@ impl<K: KeyValue> Conversation<'_, K> {
     }
 
     /// Refuses a value that is about to arrive, as the whole request would be.
-    pub(super) fn authorize_large(&mut self, verb: Verb, key: &[u8], bytes: u64) -> Result<(), Reply> {
+    pub(super) fn authorize_large(&mut self, command: &Command, key: &[u8], bytes: u64) -> Result<(), Reply> {
         if self.door.door.access.guard.is_none() {
             return Ok(());
         }
         let caller = self.caller()?;
-        let checked = caller.check(Scopes::of(needs(verb))).and_then(|()| caller.check_key(key));
-        checked.map_err(|_| Reply::Error(NO_KEY.to_owned()))?;
+        let checked = caller.check(Scopes::of(needs(command.verb))).and_then(|()| caller.check_key(key));
+        checked.map_err(|denied| not_permitted(denied, command))?;
         self.admit(bytes)
+    }
+
+    /// The same once what stands behind the value is known: its options may ask for more.
+    pub(super) fn authorize_options(&mut self, command: &Command, request: &Request) -> Result<(), Reply> {
+        if self.door.door.access.guard.is_none() {
+            return Ok(());
+        }
+        let needed = needed(command.verb, request);
+        let checked = self.caller()?.check(needed).map_err(|denied| not_permitted(denied, command));
+        if checked.is_err() {
+            self.record(command, request, "refused");
+        }
+        checked
     }
 
     fn admit(&mut self, bytes: u64) -> Result<(), Reply> {

@@ -1,7 +1,7 @@
 //! Options and numbers behind the names of commands, read in the order in which Redis reads them: so the same mistake gets the same
 //! words.
 
-use ladoga_model::Ttl;
+use ladoga_model::{TTL_MS_MAX, Ttl};
 use ladoga_resp::{Request, parse_integer};
 
 use super::failed::Failed;
@@ -54,6 +54,9 @@ impl Unit {
     pub(super) fn moment_ms(self, number: i64, now_ms: u64, command: &str) -> Result<i64, Failed> {
         let invalid = || Failed::expire_time(command);
         let ms = if self.is_seconds { number.checked_mul(1_000).ok_or_else(invalid)? } else { number };
+        if !self.is_moment && ms > TTL_MS_MAX as i64 {
+            return Err(invalid());
+        }
         let base_ms = if self.is_moment { 0 } else { now_ms as i64 };
         ms.checked_add(base_ms).ok_or_else(invalid)
     }

@@ -29,6 +29,12 @@ pub(super) fn command(request: &Request) -> Result<&'static Command, Reply> {
     Err(Reply::error(format_args!("wrong number of arguments for '{name}' command")))
 }
 
+/// Whether it is a line of an HTTP request, as a page makes a browser send it to any port: the lines of its body would be commands. The
+/// second line of such a request is its `Host`, whatever its method is.
+pub(super) fn is_of_http(request: &Request) -> bool {
+    is(&request[0], "POST") || is(&request[0], "Host:")
+}
+
 /// What Redis says to a command that it does not know; as there, text ends with a zero.
 fn unknown(request: &Request) -> Reply {
     fn text(bytes: &[u8], bytes_max: usize) -> &[u8] {

@@ -12,7 +12,8 @@
 //!   and written until then
 //! - `call`: one request and the store: reads, writes, and read-modify-write; `found`: what they are about; `pauses`: how it waits
 //!   for room; `served`, `failed`: what becomes of it
-//! - `strings`, `numbers`, `expiry`, `keys`, `scan`, `flush`: commands by what they are about; `arguments`: their options
+//! - `strings`, `numbers`, `expiry`, `keys`, `scan`, `flush`: commands by what they are about; `arguments`: their options;
+//!   `decimal`: numbers with a point
 //! - `upload`: values that are not held in memory, on their way in
 //! - `access`: who may say what; `audited`: what the audit log has of it
 //! - `about`: commands about a connection; `server`, `describe`: about the node and its commands
@@ -24,6 +25,7 @@ mod arguments;
 mod audited;
 mod call;
 mod cursors;
+mod decimal;
 mod describe;
 mod dispatch;
 mod door;

@@ -4,15 +4,11 @@ use ladoga_service::KeyValue;
 
 use super::arguments::integer;
 use super::call::StoreCall;
+use super::decimal::Decimal;
 use super::failed::Failed;
 use super::found::{Effect, NewLifetime};
 use super::served::{CommandResult, Served};
 use super::table::Verb;
-
-/// Digits behind the point of a sum.
-const DECIMALS: usize = 17;
-/// Behind so many digits a number is not added exactly any more.
-const EXACT_DIGITS_MAX: usize = 20;
 
 /// What `INCR` and its like add.
 pub(super) fn amount(verb: Verb, request: &Request) -> Result<i64, Failed> {
@@ -42,16 +38,11 @@ pub(super) async fn increment_by_float<K: KeyValue>(call: StoreCall<K>, request:
 /// same wherever those bits are enough, and to what one expects where they are not.
 fn float_sum(one: &[u8], other: &[u8]) -> Result<String, Failed> {
     let (one, other) = (float(one)?, float(other)?);
-    if let (Some(one), Some(other)) = (exact(one), exact(other))
-        && let Some(sum) = one.checked_add(other)
-    {
-        return Ok(trimmed(&decimal(sum)));
+    let is_finite = (approximate(one) + approximate(other)).is_finite();
+    match (Decimal::parse(one), Decimal::parse(other)) {
+        (Some(one), Some(other)) if is_finite => Ok(one.plus(&other).to_string()),
+        _ => Err(Failed::err("increment would produce NaN or Infinity")),
     }
-    let sum = approximate(one) + approximate(other);
-    if !sum.is_finite() {
-        return Err(Failed::err("increment would produce NaN or Infinity"));
-    }
-    Ok(trimmed(&format!("{sum:.DECIMALS$}")))
 }
 
 /// Text that is a number with a point.
@@ -64,44 +55,6 @@ fn float(text: &[u8]) -> Result<&str, Failed> {
 
 fn approximate(text: &str) -> f64 {
     text.parse().unwrap_or(f64::NAN)
-}
-
-/// A number in units of its last decimal, if it has no more digits than that has room for.
-fn exact(text: &str) -> Option<i128> {
-    let (is_negative, digits) = match text.as_bytes() {
-        [b'-', ..] => (true, &text[1..]),
-        [b'+', ..] => (false, &text[1..]),
-        _ => (false, text),
-    };
-    let (digits, exponent) = match digits.split_once(['e', 'E']) {
-        Some((digits, exponent)) => (digits, exponent.parse::<i32>().ok()?),
-        None => (digits, 0),
-    };
-    let (whole, behind) = digits.split_once('.').unwrap_or((digits, ""));
-    if whole.len() + behind.len() > EXACT_DIGITS_MAX
-        || !whole.bytes().chain(behind.bytes()).all(|b| b.is_ascii_digit())
-    {
-        return None;
-    }
-    let number: i128 = format!("{whole}{behind}").parse().ok()?;
-    let shift = (DECIMALS as i32 - behind.len() as i32).checked_add(exponent)?;
-    let power = 10_i128.checked_pow(u32::try_from(shift).ok()?)?;
-    let number = number.checked_mul(power)?;
-    Some(if is_negative { -number } else { number })
-}
-
-fn decimal(units: i128) -> String {
-    let one = 10_i128.pow(DECIMALS as u32);
-    let sign = if units < 0 { "-" } else { "" };
-    let (whole, behind) =
-        (units.unsigned_abs() / one.unsigned_abs(), units.unsigned_abs() % one.unsigned_abs());
-    format!("{sign}{whole}.{behind:0DECIMALS$}")
-}
-
-/// Without zeros at the end of what is behind the point.
-fn trimmed(text: &str) -> String {
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text };
-    if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
 #[cfg(test)]
@@ -124,6 +77,9 @@ mod tests {
             ("1", "-1.25", "-0.25"),
             ("17179869184.5", "0.5", "17179869185"),
             ("1e20", "0", "100000000000000000000"),
+            ("9007199254740993", "1e-18", "9007199254740993"),
+            ("-9223372036854675800.5", "1e-30", "-9223372036854675800.5"),
+            ("123456789012345678901234567890", "1", "123456789012345678901234567891"),
         ] {
             assert_eq!(sum(one, other).as_deref(), Some(expected), "{one} + {other}");
         }

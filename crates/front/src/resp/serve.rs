@@ -30,6 +30,8 @@ const REQUEST_BYTES_UNCOUNTED: u64 = 16 << 10;
 /// Requests that are served before other connections have their turn, if all have arrived at once.
 const TURN_REQUESTS_MAX: u32 = 64;
 
+const HTTP: &str = "this port speaks the protocol of Redis, and this is HTTP; the connection is closed";
+
 /// How a connection ends.
 pub(super) enum Parting {
     /// Everything is said.
@@ -195,6 +197,10 @@ impl<K: KeyValue> Conversation<'_, K> {
     /// Has a request served, behind all that have to be answered before.
     async fn take(&mut self, request: Request) -> Result<(), Parting> {
         self.link.serves();
+        if dispatch::is_of_http(&request) {
+            self.answer_all().await?;
+            return Err(Parting::Say(Reply::error(HTTP)));
+        }
         self.served = self.served.wrapping_add(1);
         if self.served.is_multiple_of(TURN_REQUESTS_MAX) {
             yield_once().await;
@@ -340,7 +346,7 @@ impl<K: KeyValue> Conversation<'_, K> {
 
     /// Takes room for a request of which so many bytes are wanted, twice as much as have arrived at most; gives back what the one
     /// before had.
-    async fn make_room(&mut self, wanted_bytes: u64) -> Result<(), Parting> {
+    pub(super) async fn make_room(&mut self, wanted_bytes: u64) -> Result<(), Parting> {
         let arguments_bytes = self.link.buffers().parser.progress().0 as u64 * ARGUMENT_BYTES;
         let arrived_bytes = self.link.buffers().input.len() as u64 + arguments_bytes;
         if wanted_bytes.max(arrived_bytes) <= REQUEST_BYTES_UNCOUNTED {
@@ -367,16 +373,26 @@ impl<K: KeyValue> Conversation<'_, K> {
         Ok(())
     }
 
-    /// Waits until something arrives, the client has sent all, the node is to stop, or the connection to move.
+    /// Waits until something arrives, the client has sent all, the node is to stop, or the connection to move. What it holds meanwhile
+    /// it may have to give back: the request in turn, or the transaction that waits for its end.
     async fn receive(&mut self) -> Result<(), Parting> {
-        match self.room.take() {
-            None => self.receive_by(None, Taken::Value).await,
-            Some(room) => {
-                let received = self.receive_by(Some(&room.0), Taken::Value).await;
-                self.room = Some(room);
-                received
-            }
+        if let Some(room) = self.room.take() {
+            let received = self.receive_by(Some(&room.0), Taken::Value).await;
+            self.room = Some(room);
+            return received;
         }
+        let queued = self.session.transaction.room.take();
+        let received = self.receive_by(queued.as_ref().map(|(permit, _)| permit), Taken::Value).await;
+        self.session.transaction.room = queued;
+        received
+    }
+
+    /// The same within a request, of whose memory it may hold some.
+    pub(super) async fn receive_for_room(&mut self) -> Result<(), Parting> {
+        let room = self.room.take();
+        let received = self.receive_more(room.as_ref().map(|(permit, _)| permit)).await;
+        self.room = room;
+        received
     }
 
     /// The same within a request, which has to go on.

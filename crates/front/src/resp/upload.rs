@@ -11,7 +11,7 @@ use super::found::{NewLifetime, reply_to};
 use super::measured::Measured;
 use super::serve::{Conversation, Parting};
 use super::served::{CommandResult, Served};
-use super::table::{Verb, find};
+use super::table::{Command, Verb, find};
 
 type Finished<K> = <<K as KeyValue>::Upload as Upload>::Finished;
 
@@ -19,13 +19,13 @@ impl<K: KeyValue> Conversation<'_, K> {
     /// A large argument is next: a value that is stored as it is goes to where such values are, everything else is awaited.
     pub(super) async fn take_large(&mut self, bytes: u64) -> Result<(), Parting> {
         self.link.serves();
-        let Some((verb, key)) = self.uploaded_value() else {
+        let Some((command, key)) = self.uploaded_value() else {
             self.link.buffers().parser.hold();
             return Ok(());
         };
         let mut measured = self.measured_upload(&key);
         self.answer_all().await?;
-        self.authorize_large(verb, &key, bytes).map_err(Parting::Say)?;
+        self.authorize_large(command, &key, bytes).map_err(Parting::Say)?;
         let mut call = self.call().await?.map_err(refused)?;
         call.trace = measured.trace(call.replicas);
         check_write(&key, bytes).map_err(refused)?;
@@ -36,10 +36,11 @@ impl<K: KeyValue> Conversation<'_, K> {
         let finished = self.receive_value(upload, &permit).await?;
         let request = self.receive_rest().await?;
         drop(permit);
-        let command = dispatch::command(&request);
-        let audited = command.as_ref().ok().and_then(|command| self.audited(command, &request));
-        let served = Served::of(match command {
-            Ok(_) => put_uploaded(call, verb, request, finished).await,
+        let checked = dispatch::command(&request)
+            .and_then(|command| self.authorize_options(command, &request).map(|()| command));
+        let audited = checked.as_ref().ok().and_then(|command| self.audited(command, &request));
+        let served = Served::of(match checked {
+            Ok(command) => put_uploaded(call, command.verb, request, finished).await,
             Err(reply) => Err(Failed::Told(reply)),
         });
         audited.iter().for_each(|audited| audited.end_with(&served));
@@ -53,10 +54,10 @@ impl<K: KeyValue> Conversation<'_, K> {
     }
 
     /// What stores the next argument as it is, and under which key, if that is so.
-    fn uploaded_value(&self) -> Option<(Verb, Bytes)> {
+    fn uploaded_value(&self) -> Option<(&'static Command, Bytes)> {
         let buffers = self.link.buffers();
-        let verb = find(buffers.parser.complete_argument(&buffers.input, 0)?)?.verb;
-        let position = match verb {
+        let command = find(buffers.parser.complete_argument(&buffers.input, 0)?)?;
+        let position = match command.verb {
             Verb::Set | Verb::SetNx => 2,
             Verb::SetEx | Verb::PSetEx => 3,
             _ => return None,
@@ -64,7 +65,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         let (complete, _) = buffers.parser.progress();
         let key = buffers.parser.complete_argument(&buffers.input, 1)?;
         let is_it = complete == position && !self.session.transaction.is_open();
-        is_it.then(|| (verb, Bytes::copy_from_slice(key)))
+        is_it.then(|| (command, Bytes::copy_from_slice(key)))
     }
 
     /// Writes the value as it arrives: while one piece is written, the next one is read, and no third.
@@ -104,9 +105,12 @@ impl<K: KeyValue> Conversation<'_, K> {
             };
             match step {
                 Ok(Step::Request(request)) => return Ok(request),
-                // An option of that length is none.
-                Ok(Step::Large { .. }) => return Err(refused(Failed::syntax())),
-                Ok(Step::Incomplete { .. }) => self.receive_more(None).await?,
+                // What the value before is compared with.
+                Ok(Step::Large { .. }) => self.link.buffers().parser.hold(),
+                Ok(Step::Incomplete { bytes }) => {
+                    self.make_room(bytes as u64).await?;
+                    self.receive_for_room().await?;
+                }
                 Err(error) => return Err(Parting::Say(Reply::error(error))),
             }
         }

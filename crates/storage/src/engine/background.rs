@@ -1,9 +1,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ladoga_env::{OpenMode, Priority};
+use ladoga_env::{FileIdentity, OpenMode, Priority};
 use ladoga_model::Version;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -49,6 +50,8 @@ pub(crate) struct BackgroundWork {
     trimmed: Mutex<BTreeMap<u64, Version>>,
     /// The segment and the tombstones of the memtable, and since when those are all.
     deletes_seen: Mutex<((u64, u64), u64)>,
+    /// Which file is the lock of the directory.
+    lock_file: OnceLock<FileIdentity>,
 }
 
 /// How a thread goes about its work. Compactions and the writing of flushes have one of each, as a thread's priority can only be
@@ -94,6 +97,7 @@ impl BackgroundWork {
             damage: Damage::default(),
             trimmed: Mutex::default(),
             deletes_seen: Mutex::default(),
+            lock_file: OnceLock::new(),
         }
     }
 
@@ -226,14 +230,19 @@ impl BackgroundWork {
 }
 
 impl Inner {
-    /// Refuses writes once the directory was removed: the open log would still take them, but no restart would find it. Other
-    /// errors say nothing about the open files.
+    /// Refuses writes once the directory was removed, or another one is in its place: the open log would still take them, but no
+    /// restart would find it, and new files would come among those of others. Errors that do not say so say nothing about the open files.
     pub(super) fn observe_directory(&self) {
         let path = self.dir.join(LOCK);
-        if let Err(error) = self.env.disk.open(&path, OpenMode::Read)
-            && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
-        {
-            self.poison(&Error::io("open", path)(error));
+        match self.env.disk.open(&path, OpenMode::Read).and_then(|file| file.identity()) {
+            Ok(file) if *self.background.lock_file.get_or_init(|| file) == file => {}
+            Ok(_) => {
+                self.poison(&Error::Replaced { path });
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                self.poison(&Error::io("open", path)(error));
+            }
+            Err(_) => {}
         }
     }
 
@@ -307,6 +316,7 @@ impl Inner {
     }
 
     pub(super) fn compact_step(&self, pace: Pace) -> Result<bool, Error> {
+        self.observe_directory();
         if self.health.state() == WriteState::Poisoned {
             return Ok(false);
         }

@@ -16,8 +16,16 @@ pub(crate) struct Request<'r> {
     pub(crate) body: Option<&'r [u8]>,
 }
 
+/// What a node answers at once is not waited for any longer: it has given such requests up itself before.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
 impl Request<'_> {
-    /// Sends it, and reads the head of the answer.
+    /// Sends what is answered at once, and reads the head of the answer.
+    pub(crate) fn send_in_time(&self, url: &Url) -> Result<Response, ClientError> {
+        self.send_with_patience(url, Some(SILENCE_MAX))
+    }
+
+    /// Sends it, and reads the head of the answer, however long that takes.
     pub(crate) fn send(&self, url: &Url) -> Result<Response, ClientError> {
         self.send_with_patience(url, None)
     }
@@ -31,12 +39,18 @@ impl Request<'_> {
         let stream = connect(url, patience)?;
         let sent = self.write(stream.clone(), url);
         let reader = Box::new(BufReader::new(stream));
-        match (Response::read_head(url, reader, self.method == "HEAD"), sent) {
+        let error = match (Response::read_head(url, reader, self.method == "HEAD"), sent) {
             // A node that refuses a value does not read all of it, but answers why.
-            (Ok(response), _) => Ok(response),
-            (Err(_), Err(error)) => Err(ClientError::Broken { url: url.clone(), error }),
-            (Err(error), Ok(())) => Err(error),
-        }
+            (Ok(response), _) => return Ok(response),
+            (Err(_), Err(error)) => ClientError::Broken { url: url.clone(), error },
+            (Err(error), Ok(())) => error,
+        };
+        Err(match (error, patience) {
+            (ClientError::Broken { url, error }, Some(patience)) if is_late(&error) => {
+                ClientError::Silent { url, patience }
+            }
+            (error, _) => error,
+        })
     }
 
     fn write(&self, mut stream: Duplex, url: &Url) -> std::io::Result<()> {
@@ -52,5 +66,27 @@ impl Request<'_> {
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
             written => written,
         }
+    }
+}
+
+fn is_late(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_node_that_says_nothing_is_not_waited_for() {
+        // Connections are made, and nobody takes them.
+        let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", silent.local_addr().expect("an address"));
+        let url = Url::parse(&url).expect("a URL");
+        let request = Request { method: "GET", target: "/v0/status".to_owned(), field: None, body: None };
+        let patience = Duration::from_millis(50);
+        let error = request.send_with_patience(&url, Some(patience)).err().expect("nothing to read");
+        assert_eq!(error.to_string(), format!("{url} sent nothing for 0.05 s"));
     }
 }

@@ -21,6 +21,7 @@ pub(crate) use tls::ClientTls;
 pub(crate) use url::{Scheme, Url, percent_encoded};
 
 use std::io;
+use std::time::Duration;
 
 /// Why a node could not be asked.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +32,9 @@ pub(crate) enum ClientError {
     /// The connection broke.
     #[error("the connection to {url} broke: {error}")]
     Broken { url: Url, error: io::Error },
+    /// It is there, and says nothing.
+    #[error("{url} sent nothing for {} s", .patience.as_secs_f64())]
+    Silent { url: Url, patience: Duration },
     /// It is something else.
     #[error("{url} does not speak HTTP: {reason}")]
     NotHttp { url: Url, reason: String },

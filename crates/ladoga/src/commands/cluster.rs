@@ -53,7 +53,7 @@ pub(crate) fn repair(arguments: &NodeArguments) -> Result<(), Failure> {
 
 pub(super) fn ask(url: &Url, method: &'static str, target: &str) -> Result<Response, ClientError> {
     let body: Option<&[u8]> = (method == "POST").then_some(&[]);
-    Request { method, target: target.to_owned(), field: None, body }.send(url)
+    Request { method, target: target.to_owned(), field: None, body }.send_in_time(url)
 }
 
 /// The node's report about its cluster; `None` if it stands alone.

@@ -46,7 +46,7 @@ impl Trouble {
 impl From<ClientError> for Trouble {
     fn from(error: ClientError) -> Trouble {
         match error {
-            ClientError::Unreachable { .. } | ClientError::Broken { .. } => {
+            ClientError::Unreachable { .. } | ClientError::Broken { .. } | ClientError::Silent { .. } => {
                 Trouble::Passing { reason: error.to_string(), pause: None }
             }
             ClientError::NotHttp { .. } => Trouble::Lasting(error.into()),

@@ -24,6 +24,8 @@ use part::Part;
 
 /// More than any profile of four hours has; whatever sends more is no node.
 const PROFILE_BYTES_MAX: usize = 1 << 30;
+/// A profile that has not come so long after its time does not come any more. A node needs a while to write what it has seen.
+const LATE_MAX: Duration = Duration::from_mins(2);
 const OK: u16 = 200;
 /// The statuses with which a node refuses a profile and gives a reason.
 const REFUSALS: [u16; 8] = [400, 403, 408, 409, 431, 500, 501, 503];
@@ -108,7 +110,7 @@ fn record(url: &Url, kinds: &[Kind], targets: Vec<String>, seconds: u32) -> Resu
     let (taken_in, taken) = mpsc::channel();
     for (index, (kind, target)) in kinds.iter().zip(targets).enumerate() {
         let (url, kind, taken_in) = (url.clone(), *kind, taken_in.clone());
-        thread::spawn(move || taken_in.send((index, ask(&url, kind, target))));
+        thread::spawn(move || taken_in.send((index, ask(&url, kind, target, seconds))));
     }
     drop(taken_in);
     let mut found: Vec<Option<Taken>> = kinds.iter().map(|_| None).collect();
@@ -136,8 +138,10 @@ fn targets(kinds: &[Kind], format: Format, arguments: &ProfileArguments) -> Resu
     Ok(kinds.iter().map(target).collect())
 }
 
-fn ask(url: &Url, kind: Kind, target: String) -> Result<Taken, Failure> {
-    let response = Request { method: "GET", target, field: None, body: None }.send(url)?;
+fn ask(url: &Url, kind: Kind, target: String, seconds: u32) -> Result<Taken, Failure> {
+    let patience = Duration::from_secs(seconds.into()) + LATE_MAX;
+    let request = Request { method: "GET", target, field: None, body: None };
+    let response = request.send_with_patience(url, Some(patience))?;
     let status = response.status;
     if status != OK && REFUSALS.contains(&status) {
         return Err(Failure::Failed(response.line()));

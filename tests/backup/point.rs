@@ -3,7 +3,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::steps::{backup, created, restore, stored, text};
 use crate::support::{
-    Directory, Ladoga, Launch, Node, Outcome, Response, assert_refusal, entity, files_below, value,
+    Directory, Ladoga, Launch, Node, Outcome, Response, assert_refusal, entity, files_below, flip_bit, value,
 };
 
 /// A node that keeps its log.
@@ -241,4 +241,40 @@ fn a_flipped_bit_of_the_log_is_named() {
     let data = directory.path().join("data");
     restore(&repository, &data, &["--at", &at_ms.to_string()]).expect_failure(1, &[&name]);
     assert!(!data.join("CURRENT").exists());
+}
+
+/// With `--at` it left only what a node removes at a start, and the node served an empty store.
+#[test]
+fn no_node_starts_on_a_restore_that_failed() {
+    let (node, directory) = (keeping(), Directory::new());
+    let repository = directory.path().join("backups");
+    node.connect().put("key", b"value");
+    created(&repository, &node.url());
+    node.connect().put("key", b"another value");
+    let noted_ms = note_time();
+    log(&repository, &node).expect_success();
+    let (file, at) = (stored(&repository).remove(0), noted_ms.to_string());
+    for more in [&["--at", &at][..], &[]] {
+        let data = directory.path().join(format!("data-{}", more.len()));
+        flip_bit(&file, 20, 0);
+        restore(&repository, &data, more).expect_failure(1, &[&text(&file)]);
+        flip_bit(&file, 20, 0);
+        let left = files_below(&data);
+        let told = format!(
+            "a restore into {} was not completed: remove the directory and restore again",
+            data.display()
+        );
+        let data_text = text(&data);
+        let serve = ["serve", "--listen", "127.0.0.1:0", "--data", &data_text];
+        for _ in 0..2 {
+            Ladoga::new(serve).run().expect_failure(1, &[&told]);
+            Ladoga::new(["check", &data_text]).run().expect_failure(1, &[&told]);
+            assert_eq!(files_below(&data), left, "it is as it was");
+        }
+        std::fs::remove_dir_all(&data).expect("a directory");
+        restore(&repository, &data, more).expect_success();
+        let expected = if more.is_empty() { &b"value"[..] } else { b"another value" };
+        let restored = Launch::new().data(&data).start();
+        assert_eq!(restored.connect().value("key").as_deref(), Some(expected));
+    }
 }

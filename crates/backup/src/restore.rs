@@ -3,7 +3,8 @@ use std::path::Path;
 
 use ladoga_env::{Disk, Env, OpenMode};
 use ladoga_storage::{
-    BLOB_BYTES_MIN, BLOB_PIECE_BYTES, Cell, Durability, Engine, Options, Value, WriteBatch,
+    BLOB_BYTES_MIN, BLOB_PIECE_BYTES, Cell, Durability, Engine, Options, RESTORING, Value, WriteBatch,
+    begin_restore, end_restore,
 };
 
 use crate::Progress;
@@ -37,8 +38,12 @@ pub fn restore_files(
     target: &Path,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Restored, Error> {
-    expect_empty(&*env.disk, target)?;
-    copy_files(env, repository, node, target, progress)
+    let disk = &*env.disk;
+    expect_empty(disk, target)?;
+    begin_restore(disk, target)?;
+    let restored = copy_files(env, repository, node, target, progress)?;
+    end_restore(disk, target)?;
+    Ok(restored)
 }
 
 /// The same into a directory that is known to have no files.
@@ -95,6 +100,7 @@ pub fn restore_cells(
 ) -> Result<Restored, Error> {
     let disk = &*env.disk;
     expect_empty(disk, target)?;
+    begin_restore(disk, target)?;
     let scratch = target.join(SCRATCH);
     empty_slot(disk, &scratch)?;
     let engine = open_scratch(env, &scratch)?;
@@ -102,6 +108,7 @@ pub fn restore_cells(
     engine.checkpoint(target)?;
     engine.close()?;
     empty_slot(disk, &scratch)?;
+    end_restore(disk, target)?;
     Ok(written)
 }
 
@@ -163,13 +170,13 @@ fn value_bytes(cell: &Cell) -> u64 {
 const _: () = assert!(BLOB_BYTES_MIN <= GROUP_BYTES as u64);
 
 /// Nothing may be lost by a restore, and nothing mixed. What an attempt left that was cut off is no matter, as long as it is in the
-/// place for that.
+/// place for that; its mark is taken over.
 pub(crate) fn expect_empty(disk: &dyn Disk, target: &Path) -> Result<(), Error> {
     let names = match disk.list(target) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         names => names.map_err(Error::io("list", target))?,
     };
-    match names.into_iter().find(|name| name != "checkpoints") {
+    match names.into_iter().find(|name| name != "checkpoints" && name != RESTORING) {
         None => Ok(()),
         Some(found) => Err(Error::NotEmpty { path: target.to_path_buf(), found }),
     }

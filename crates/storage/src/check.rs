@@ -12,6 +12,7 @@ use crate::engine::{levels_of, take_lock};
 use crate::error::Error;
 use crate::levels::{Recovered, read_manifest};
 use crate::paths;
+use crate::restoring::expect_no_restore;
 use crate::stats::Counters;
 use crate::table::{Access, BlockCache, Resident, Table, TableMeta, TableShared};
 use crate::wal::replay;
@@ -48,6 +49,7 @@ pub struct CheckProgress {
 /// means that it could not even begin.
 pub fn check(env: &Env, dir: &Path, progress: &mut dyn FnMut(CheckProgress)) -> Result<CheckReport, Error> {
     let disk = &*env.disk;
+    expect_no_restore(disk, dir)?;
     // Before the lock, which would create its file in whatever directory was named by mistake.
     let recovered = read_manifest(disk, dir)?;
     let Some(recovered) = recovered else {

@@ -13,7 +13,7 @@ use crate::table_list::TableList;
 
 impl Engine {
     /// Makes `target` a store of its own with everything that was written before the call. `target` must not exist, or
-    /// be empty but for `checkpoints`, and lie in the same file system. A copy that failed is left without its `CURRENT`: it opens as nothing.
+    /// be empty but for `checkpoints` and the mark of a restore, and lie in the same file system. A copy that failed is left without its `CURRENT`: it opens as nothing.
     /// Answers what the copy consists of.
     pub fn checkpoint(&self, target: &Path) -> Result<TableList, Error> {
         self.checkpoint_within_log(target).map(|(tables, _)| tables)
@@ -68,7 +68,8 @@ fn begin(disk: &dyn Disk, target: &Path) -> Result<(), Error> {
     {
         disk.create_dir_all(&dir).map_err(Error::io("create directory", &dir))?;
         let names = disk.list(&dir).map_err(Error::io("list", &dir))?;
-        if names.iter().any(|name| !["wal", "tables", "blobs", "checkpoints"].contains(&name.as_str())) {
+        let may_be = ["wal", "tables", "blobs", "checkpoints", paths::RESTORING];
+        if names.iter().any(|name| !may_be.contains(&name.as_str())) {
             let exists = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
             return Err(Error::io("make a checkpoint in", dir)(exists));
         }

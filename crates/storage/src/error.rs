@@ -64,10 +64,18 @@ pub enum Error {
         path: PathBuf,
     },
     /// The directory is not the one that was opened.
-    #[error("{path} is another file than was locked: the data directory was replaced, or something is mounted over it")]
+    #[error(
+        "{path} is another file than was locked: the data directory was replaced, or something is mounted over it"
+    )]
     Replaced {
         /// The lock file.
         path: PathBuf,
+    },
+    /// A restore was interrupted, or it failed, so the directory has some of its files at most.
+    #[error("a restore into {dir} was not completed: remove the directory and restore again")]
+    RestoreNotCompleted {
+        /// The data directory.
+        dir: PathBuf,
     },
     /// A file is of a format that this release does not know.
     #[error("{path} has format version {found}; this release reads versions up to {supported}")]

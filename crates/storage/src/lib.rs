@@ -14,6 +14,7 @@
 //! - `kept_log`, `log_file`: the log of the last hours, for backups; `segment_reader`: such a segment as its bytes come
 //! - `check`, `checkpoint`: verification offline, copies by hard links; `table_list`: what a copy consists of; `offline`: a copy
 //!   whose files are read where they are, without a store
+//! - `restoring`: the mark on a directory while a restore fills it
 
 mod batch;
 mod blob;
@@ -40,6 +41,7 @@ mod prefetch;
 mod prefixes;
 mod record;
 mod record_cache;
+mod restoring;
 mod segment_reader;
 mod stats;
 mod table;
@@ -59,8 +61,9 @@ pub use ladoga_model::Durability;
 pub use log_file::{KeptSegment, LogFile};
 pub use offline::{OfflineCells, OfflineStore};
 pub use options::{Background, Compression, LEVELS, MEMORY_BYTES_MIN, Options};
-pub use paths::count_tables;
+pub use paths::{RESTORING, count_tables};
 pub use record::BLOB_BYTES_MIN;
+pub use restoring::{begin_restore, end_restore};
 pub use segment_reader::{LargeValue, LogCell, LogValue, SegmentReader};
 pub use stats::{KeptStatistics, LATENCY_BOUNDS_US, Latencies, LevelStatistics, Statistics};
 pub use table_list::{StoreFile, TableList};

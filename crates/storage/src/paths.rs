@@ -6,6 +6,8 @@ use ladoga_env::Disk;
 
 pub(crate) const LOCK: &str = "LOCK";
 pub(crate) const CURRENT: &str = "CURRENT";
+/// The mark of a restore that is not completed.
+pub const RESTORING: &str = "RESTORING";
 
 /// No store makes as many files; a greater number is none of ours, and leaves no room for the ones to come.
 pub(crate) const NUMBER_MAX: u64 = 1 << 48;

@@ -5,6 +5,7 @@ use ladoga_env::{Env, OpenMode};
 use ladoga_model::{HybridClock, Stamp};
 use ladoga_storage::{
     BLOB_PIECE_BYTES, Engine, FinishedBlob, LargeValue, LogCell, LogValue, SegmentReader, WriteBatch,
+    begin_restore, end_restore,
 };
 
 use super::chain::{Chain, StoredLarge, StoredSegment, large_path, segment_path};
@@ -40,6 +41,7 @@ pub fn restore_at(
     // The last timestamp of that millisecond.
     let last = HybridClock::at_wall_ms(at_ms + 1) - 1;
     let segments = needed(&logs, last);
+    begin_restore(disk, target)?;
     let scratch = target.join(SCRATCH);
     empty_slot(disk, &scratch)?;
     let log_bytes = segments.iter().map(|segment| segment.bytes).fold(0, u64::saturating_add);
@@ -67,6 +69,7 @@ pub fn restore_at(
     engine.checkpoint(target)?;
     engine.close()?;
     empty_slot(disk, &scratch)?;
+    end_restore(disk, target)?;
     Ok((backup, restored))
 }
 

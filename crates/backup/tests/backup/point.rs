@@ -5,8 +5,8 @@ use ladoga_env::sim::PowerCut;
 use ladoga_model::{HybridClock, Stamp, Version};
 use ladoga_storage::LogFile;
 
-use crate::crash::at_every_step;
-use crate::support::{Machine, Node, REPOSITORY, found, repository, take};
+use crate::crash::{at_every_step, expect_whole_or_refused};
+use crate::support::{Machine, Node, REPOSITORY, repository, take};
 use crate::writer::{KEEP_MS, NodeLog, Writer, copy, restored, span};
 
 #[test]
@@ -161,16 +161,8 @@ fn a_power_cut_while_a_point_in_time_is_restored_leaves_no_half_store() {
         |machine| copy(&first, machine),
         |env| restore_at(env, &repository(env), (at_ms, None), target, &mut |_| {}).map(drop),
         |machine, is_done, context| {
-            let env = machine.env();
-            if machine.disk.file_len(target.join("CURRENT")).is_ok() {
-                assert!(found(&env, target).expect("a store") == writer.model_at(at_ms), "{context}");
-                return;
-            }
-            assert!(!is_done, "{context}: it said that it was done");
-            let has_tables = machine.disk.paths().iter().any(|path| path.starts_with(target.join("tables")));
-            if has_tables {
-                assert!(found(&env, target).is_err(), "{context}: half of it is a store");
-            }
+            let is_whole = |found| found == writer.model_at(at_ms);
+            expect_whole_or_refused(machine, (target, is_done), is_whole, context);
         },
     );
 }

@@ -22,15 +22,18 @@ use crate::memtable::MemtableWriter;
 use crate::options::{LEVELS, Options};
 use crate::paths;
 use crate::record_cache::RecordCache;
+use crate::restoring::expect_no_restore;
 use crate::stats::Counters;
 use crate::table::{BlockCache, Table, TableMeta, TableShared, missing_table};
 use crate::wal::{Replayed, WalWriter, make_durable, replay, segments};
 
-/// Recovery, step by step: lock, manifest, log, a new manifest, orphans, a new segment; tables of a log that is more than
+/// Recovery, step by step: no restore that was not completed, lock, manifest, log, a new manifest, orphans, a new segment; tables of a log that is more than
 /// memory has room for.
 pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>, Error> {
     options.validate()?;
     let disk = env.disk.clone();
+    // First of all: what is refused stays as it is.
+    expect_no_restore(&*disk, dir)?;
     create_directories(&*disk, dir)?;
     let lock = take_lock(&*disk, dir)?;
     let mut recovered = match read_manifest(&*disk, dir)? {

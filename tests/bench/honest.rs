@@ -84,6 +84,48 @@ fn answers_are_told_apart_and_bounds_are_judged() {
     assert_eq!(allowed.code, 0, "{allowed:?}");
 }
 
+/// What was due from then on has no answer: it fails every bound, on the terminal, in the JSON and on the page. Whether the
+/// requests that were on their way have timed out by then makes no difference.
+#[test]
+fn a_server_that_hangs_until_the_end_misses_the_slo() {
+    let directory = Directory::new();
+    let [json, html] = ["run.json", "run.html"].map(|name| directory.path().join(name));
+    for timeout in ["1h", "300ms"] {
+        let hang = Manner::Freeze { at_request: 100, time: Duration::from_secs(3600) };
+        let server = Server::start(hang);
+        let slo = "--slo p99<500ms,mean<100ms,errors<1%";
+        let files = format!("--json {} --html {}", json.display(), html.display());
+        let ran = bench(&format!("-t1 -c4 -d2s -R 200 --timeout {timeout} {slo} {files} {}", server.url()));
+        assert_eq!(ran.code, 1, "{ran:?}");
+        for bound in ["p99<500ms", "mean<100ms", "errors<1%"] {
+            assert!(ran.err.contains(&format!("SLO missed: {bound}: found ")), "{}", ran.err);
+        }
+        let value = report(&json);
+        let unanswered = value["unanswered"].as_u64().expect("a count");
+        assert!(ran.err.contains(&format!("(due and unanswered: {unanswered})")), "{}", ran.err);
+        assert_eq!(value["failures"]["unanswered"], unanswered, "all of them are errors: {value}");
+        assert!(value["failures"]["share"].as_f64().is_some_and(|share| share > 0.7), "{value}");
+        let page = fs::read_to_string(&html).expect("a page");
+        assert!(page.contains("<li class=\"bad\">Errors: up to 7"), "{page}");
+    }
+}
+
+/// Requests that are on their way when the clock stops are no errors, nowhere.
+#[test]
+fn a_server_that_is_slow_has_no_errors() {
+    let directory = Directory::new();
+    let [json, html] = ["run.json", "run.html"].map(|name| directory.path().join(name));
+    let server = Server::start(Manner::Slow(Duration::from_millis(301)));
+    let files = format!("--json {} --html {}", json.display(), html.display());
+    let ran = bench(&format!("-t1 -c8 -d2s -R 10 --slo p99<60s,errors<0% {files} {}", server.url()));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let value = report(&json);
+    assert!(value["unanswered"].as_u64().is_some_and(|count| count > 0), "{value}");
+    assert_eq!((&value["failures"]["count"], &value["failures"]["unanswered"]), (&0.into(), &0.into()));
+    let page = fs::read_to_string(&html).expect("a page");
+    assert!(page.contains("<li class=\"good\">No errors</li>"), "{page}");
+}
+
 #[test]
 fn closing_after_every_answer_is_no_error() {
     let server = Server::start(Manner::AnswerAndClose);

@@ -19,6 +19,8 @@ pub(crate) enum Manner {
         at_request: u64,
         time: Duration,
     },
+    /// As `Answer(200)`, after a time.
+    Slow(Duration),
     /// As `Answer(200)`, one byte at a time.
     Drip,
     /// Closes without having read: the peer sees a reset.
@@ -127,6 +129,10 @@ fn answer(stream: &mut TcpStream, manner: Manner, target: &str) -> Option<()> {
     };
     match manner {
         Manner::Freeze { .. } => stream.write_all(with(200, "").as_bytes()).ok(),
+        Manner::Slow(time) => {
+            thread::sleep(time);
+            stream.write_all(with(200, "").as_bytes()).ok()
+        }
         Manner::Answer(status) => stream.write_all(with(status, "").as_bytes()).ok(),
         Manner::AnswerAndClose => {
             stream.write_all(with(200, "Connection: close\r\n").as_bytes()).ok()?;

@@ -20,7 +20,7 @@ fn with_known_rounds(mut data: Value, rounds: u64, scale: f64, errors: u64) -> S
         });
         let answer = |class: &str, count: u64| json!({ "class": class, "count": count, "latency": null });
         run["answers"] = json!([answer("2xx", 1_000 - errors), answer("503", errors)]);
-        (run["unanswered"], run["connect_errors"]) = (json!(0), json!(0));
+        (run["unanswered"], run["lost"], run["connect_errors"]) = (json!(0), json!(0), json!(0));
         run
     };
     data["runs"] = (1..=rounds).map(round).collect();

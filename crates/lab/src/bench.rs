@@ -108,7 +108,7 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
     };
     report::print_notes(&outcome, asked, &mut io::stderr()).map_err(closed_output)?;
     if let Some(path) = &options.json {
-        report::write_json(path, &described(options), &outcome)?;
+        report::write_json(path, &described(options), &outcome, options.allow_misses)?;
     }
     if let Some(path) = &options.hdr {
         watchers.log.write(path, started_unix_ms.unwrap_or_else(unix_ms))?;
@@ -184,7 +184,7 @@ fn report_of(
         conditions: None,
         published: Vec::new(),
         notes: Vec::new(),
-        expects_misses: false,
+        expects_misses: options.allow_misses,
     };
     Report {
         format: FORMAT,

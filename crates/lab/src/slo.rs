@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use hdrhistogram::Histogram;
+
 use crate::record::JudgedBound;
 use crate::stats::RunOutcome;
 
@@ -21,7 +23,7 @@ struct Bound {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum What {
-    /// A percentile of the corrected latency, in nanoseconds.
+    /// A percentile of the corrected latency, in nanoseconds, of all requests that were due.
     Percentile(f64),
     Mean,
     Max,
@@ -90,19 +92,18 @@ impl Bound {
     }
 
     fn judge(&self, outcome: &RunOutcome, misses_are_good: bool) -> JudgedBound {
-        let latencies = outcome.all().corrected;
         let (found, shown) = match self.what {
-            What::Percentile(p) => latency(latencies.value_at_percentile(p) as f64),
-            What::Mean => latency(latencies.mean()),
-            What::Max => latency(latencies.max() as f64),
+            What::Percentile(p) => latency(outcome, |latencies| latencies.value_at_percentile(p) as f64),
+            What::Mean => latency(outcome, Histogram::mean),
+            What::Max => latency(outcome, |latencies| latencies.max() as f64),
             What::Errors => {
-                let share = outcome.failure_share(misses_are_good);
-                (share, format!("{:.3}%", share * 100.0))
+                let share = outcome.failures(misses_are_good).share().unwrap_or(1.0);
+                (share, format!("{:.3}%{}", share * 100.0, unanswered(outcome.lost())))
             }
             What::Rate => (outcome.per_second(), format!("{:.0}/s", outcome.per_second())),
         };
         let is_latency = !matches!(self.what, What::Errors | What::Rate);
-        if is_latency && latencies.is_empty() {
+        if is_latency && outcome.all().corrected.is_empty() {
             return self.judged("no answer at all".to_owned(), false);
         }
         let holds = if self.what == What::Rate { found > self.limit } else { found < self.limit };
@@ -116,8 +117,18 @@ impl Bound {
     }
 }
 
-fn latency(ns: f64) -> (f64, String) {
-    (ns, crate::units::format_time_us(ns / 1000.0))
+/// Requests that were due and have no answer make a latency worse, and never better: how long they would have taken is not
+/// known.
+fn latency(outcome: &RunOutcome, of: impl Fn(&Histogram<u64>) -> f64) -> (f64, String) {
+    let (answered, due) = (of(&outcome.all().corrected), of(&outcome.all_that_was_due()));
+    let note = if due > answered { unanswered(outcome.left.waited.len()) } else { String::new() };
+    let ns = answered.max(due);
+    (ns, format!("{}{note}", crate::units::format_time_us(ns / 1000.0)))
+}
+
+/// Said where a figure is not that of the answers alone, which stand above it.
+fn unanswered(count: u64) -> String {
+    if count == 0 { String::new() } else { format!(" (due and unanswered: {count})") }
 }
 
 const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
@@ -163,6 +174,40 @@ mod tests {
     fn a_run_without_answers_holds_nothing() {
         let slo = Slo::parse("p50<1s,errors<1%").unwrap();
         assert_eq!(slo.check(&RunOutcome::new(None), false).len(), 2);
+    }
+
+    const MS: u64 = 1_000_000;
+
+    /// It answered 595 requests within 9 ms, and nothing from then on.
+    #[test]
+    fn a_server_that_froze_misses_what_it_kept_until_then() {
+        let slo = Slo::parse("p50<5ms,p99<5ms,max<20ms,errors<1%").unwrap();
+        let mut outcome = outcome();
+        assert!(slo.check(&outcome, true).is_empty());
+        outcome.left.waited_for_turns(0..2_400, |turn| (2_400 - turn) * MS);
+        outcome.left.owed(2_400 * MS, 2_400);
+        let broken: Vec<String> = slo.check(&outcome, true).iter().map(ToString::to_string).collect();
+        assert_eq!(broken.len(), 4, "{broken:?}");
+        assert!(broken[1].starts_with("p99<5ms: found 2.3"), "{broken:?}");
+        assert_eq!(broken[3], "errors<1%: found 70.588% (due and unanswered: 2400)");
+    }
+
+    #[test]
+    fn a_request_on_its_way_at_the_end_changes_no_verdict() {
+        let slo = Slo::parse("p95<10ms,max<10ms,mean<1.2ms,errors<0%").unwrap();
+        let mut outcome = outcome();
+        for latencies in [Class::Success, Class::NOT_FOUND] {
+            outcome.latencies.at(latencies, Method::Get).uncorrected.record(9 * MS).unwrap();
+        }
+        let found = |outcome: &RunOutcome| slo.judge(outcome, true);
+        let before = found(&outcome);
+        outcome.left.waited_for(3 * MS, 1);
+        outcome.left.owed(3 * MS, 1);
+        assert!(slo.check(&outcome, true).is_empty());
+        assert_eq!(
+            (found(&outcome)[0].clone(), found(&outcome)[3].clone()),
+            (before[0].clone(), before[3].clone())
+        );
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub(super) fn row(title: &str, run: &Run) -> String {
         latency(|latency| latency.p99),
         latency(|latency| latency.p999),
         latency(|latency| latency.max),
-        run.bad_answers(),
+        run.failures().failed,
     )
 }
 

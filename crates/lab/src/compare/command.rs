@@ -122,8 +122,9 @@ fn failing(pairs: &[Pair<'_>], sides: [&str; 2]) -> Vec<String> {
     for pair in pairs {
         for (side, runs) in sides.iter().zip([&pair.before, &pair.after]) {
             let whole = || runs.iter().filter(|run| !run.is_interrupted);
+            let failures = || whole().map(|run| run.failures());
             let (bad, all): (u64, u64) =
-                (whole().map(|run| run.not_good()).sum(), whole().map(|run| run.attempts()).sum());
+                (failures().map(|found| found.failed).sum(), failures().map(|found| found.of).sum());
             let share = bad as f64 / all.max(1) as f64;
             if share > ERRORS_NOTABLE {
                 remarks.push(format!(
@@ -362,7 +363,7 @@ mod tests {
     fn a_side_that_fails_is_named_for_its_latencies_are_those_of_failures() {
         let before = with_rounds(fixture::report(), 8, |_| 1.0);
         let mut after = with_rounds(fixture::report(), 8, |_| 0.1);
-        after.runs.iter_mut().for_each(|run| run.unanswered = 1_000);
+        after.runs.iter_mut().for_each(|run| run.lost = Some(1_000));
         let is_named = |page: &ComparedPage| {
             page.remarks
                 .iter()

@@ -36,7 +36,7 @@ pub(super) fn figures_of(before: &[&Run], after: &[&Run], design: Design) -> Vec
         figures.push(cpu);
     }
     let share = |name: &str, of: Of<'_>| figure(name, Kind::Share, Better::Lower, percent, of);
-    figures.push(share("errors", &|run| share_of(run, run.not_good())));
+    figures.push(share("errors", &|run| run.failures().share()));
     let kinds = kinds(before.iter().chain(after));
     // One kind alone is the row above.
     for kind in kinds.iter().filter(|_| kinds.len() > 1) {
@@ -64,7 +64,7 @@ const FAILED_CONNECTIONS: &str = "connections that failed";
 const UNANSWERED: &str = "no answer by the end";
 
 fn share_of(run: &Run, count: u64) -> Option<f64> {
-    let all = run.attempts();
+    let all = run.failures().of;
     (all > 0).then(|| count as f64 / all as f64)
 }
 
@@ -72,7 +72,7 @@ fn kinds<'a>(runs: impl Iterator<Item = &'a &'a Run>) -> Vec<String> {
     let mut kinds = Vec::new();
     for run in runs {
         let answers =
-            run.answers.iter().filter(|answer| !answer.is_good()).map(|answer| answer.class.as_str());
+            run.answers.iter().filter(|answer| run.is_error(answer)).map(|answer| answer.class.as_str());
         for kind in answers.chain([FAILED_CONNECTIONS, UNANSWERED]) {
             if count_of(run, kind) > 0 && !kinds.iter().any(|known| known == kind) {
                 kinds.push(kind.to_owned());
@@ -86,7 +86,7 @@ fn kinds<'a>(runs: impl Iterator<Item = &'a &'a Run>) -> Vec<String> {
 fn count_of(run: &Run, kind: &str) -> u64 {
     match kind {
         FAILED_CONNECTIONS => run.connect_errors,
-        UNANSWERED => run.unanswered,
+        UNANSWERED => run.lost(),
         class => run.answers.iter().filter(|answer| answer.class == class).map(|answer| answer.count).sum(),
     }
 }

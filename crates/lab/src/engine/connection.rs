@@ -74,6 +74,8 @@ pub(super) struct Connection {
     pub(super) has_ended: bool,
     /// Whether this socket ever brought an answer.
     pub(super) has_answered: bool,
+    /// Whether requests were lost or an attempt to connect failed since the last answer.
+    pub(super) has_failed: bool,
     failures: u32,
 }
 
@@ -96,6 +98,7 @@ impl Connection {
             has_delayed: false,
             has_ended: false,
             has_answered: false,
+            has_failed: false,
             failures: 0,
         }
     }
@@ -167,6 +170,17 @@ impl Connection {
         self.waiting.iter().map(|sent| sent.batch.requests - sent.answered).sum()
     }
 
+    /// When the requests that were sent and not answered were due, and how many they are.
+    pub(super) fn pending_since(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.waiting.iter().map(|sent| (sent.due_ns, u64::from(sent.batch.requests - sent.answered)))
+    }
+
+    /// Whether bytes came that nobody read yet.
+    pub(super) fn has_unread(&self) -> bool {
+        let unread = self.socket.as_ref().map(rustix::io::ioctl_fionread);
+        self.has_more() || unread.is_some_and(|unread| unread.is_ok_and(|bytes| bytes > 0))
+    }
+
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -204,6 +218,7 @@ impl Connection {
     pub(super) fn end_request(&mut self, now_ns: u64) -> Option<Ended> {
         self.failures = 0;
         self.has_answered = true;
+        self.has_failed = false;
         self.free_since_ns = now_ns;
         self.take_oldest()
     }

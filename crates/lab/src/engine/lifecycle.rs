@@ -12,6 +12,7 @@ impl Worker {
     pub(super) fn give_up(&mut self, index: usize, class: Class, now: u64) {
         let connection = &mut self.connections[index];
         let had_answer = connection.has_answered && !connection.is_waiting();
+        connection.has_failed |= connection.is_waiting();
         while let Some(ended) = connection.take_oldest() {
             let latencies_ns = (now - ended.due_ns, now - ended.sent_ns);
             self.recorder.failed((class, ended.method), ended.due_ns, latencies_ns);
@@ -45,6 +46,7 @@ impl Worker {
     pub(super) fn connect_failed(&mut self, index: usize, now: u64) {
         self.recorder.errors().connect += 1;
         let connection = &mut self.connections[index];
+        connection.has_failed = true;
         connection.close();
         // Not at once, or this would never return if every attempt fails at once.
         let retry_ns = connection.next_retry_ns().max(SWEEP_NS_MIN);

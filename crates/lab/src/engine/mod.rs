@@ -5,6 +5,7 @@
 //! - `lifecycle`: opens and gives up connections
 //! - `connection`: one socket and its requests in flight
 //! - `secure`: TLS over that socket
+//! - `left`: what has no answer at the end
 //! - `pacer`: how long to sleep so as to wake up in time
 //! - `alarm_clock`: ends a sleep in time
 //! - `timers`: what is due later
@@ -13,6 +14,7 @@
 
 mod alarm_clock;
 mod connection;
+mod left;
 mod lifecycle;
 mod pacer;
 mod receiving;

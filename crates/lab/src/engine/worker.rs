@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::error::{LabError, Outcome};
 use crate::http::{Batch, Method};
 use crate::schedule::{Lane, Schedule, connections_of};
-use crate::stats::{Class, Recorder, ThreadOutcome, thread_cpu_ns};
+use crate::stats::{Class, Recorder, ThreadOutcome, Unanswered, thread_cpu_ns};
 use ladoga_tls::client::TlsClient;
 
 const EVENTS_MAX: usize = 256;
@@ -27,7 +27,7 @@ const RECEIVE_BYTES: usize = 64 * 1024;
 const SWEEP_NS_MAX: u64 = 100_000_000;
 pub(super) const SWEEP_NS_MIN: u64 = 1_000_000;
 /// The run begins after this even if not all connections are made; the rest come later.
-const CONNECT_NS_MAX: u64 = 1_000_000_000;
+pub(super) const CONNECT_NS_MAX: u64 = 1_000_000_000;
 
 /// The event loop of one thread. Its calls, in their order: `connect (run)`.
 pub(super) struct Worker {
@@ -159,10 +159,16 @@ impl Worker {
         let elapsed = self.now();
         let end_ns = elapsed.min(self.plan.duration_ns);
         let unanswered = if self.lane.is_some() { self.unsent(end_ns) + self.pending() } else { 0 };
-        if self.plan.ending == Ending::Drain {
-            self.record_unsent(end_ns, elapsed);
-        }
-        Ok(self.recorder.finish(elapsed, thread_cpu_ns() - cpu_begin, unanswered))
+        let left = match self.plan.ending {
+            Ending::Cut => self.left(end_ns),
+            Ending::Drain => {
+                self.record_unsent(end_ns, elapsed);
+                Unanswered::new()
+            }
+        };
+        let mut outcome = self.recorder.finish(elapsed, thread_cpu_ns() - cpu_begin, unanswered);
+        outcome.left = left;
+        Ok(outcome)
     }
 
     /// What time alone makes due; returns the time.
@@ -246,7 +252,7 @@ impl Worker {
     }
 
     /// The turns of a connection that are due before `end_ns` and were not taken.
-    fn owed(&self, index: usize, end_ns: u64) -> Range<u64> {
+    pub(super) fn owed(&self, index: usize, end_ns: u64) -> Range<u64> {
         let connection = &self.connections[index];
         let due = match &self.lane {
             Some(lane) if !connection.has_ended => lane.due_before(index, end_ns),

@@ -102,7 +102,10 @@ fn about(report: &Report) -> String {
     );
     row(
         "errors",
-        "answers other than 2xx and 3xx, time-outs, broken connections, and requests without an answer by the end",
+        "answers other than 2xx and 3xx, unless a miss (404) was expected; time-outs, and connections that broke or could not be \
+         made; and requests without an answer by the end whose connection had failed, or was silent for longer than the \
+         slowest answer took and than 100 ms. Other requests that were on their way or waited at the end are no errors. An SLO has the same \
+         errors, and its latencies contain all requests that were due, with the time that they waited",
     );
     row(
         "over time",

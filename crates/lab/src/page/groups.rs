@@ -54,9 +54,9 @@ impl Group<'_> {
         self.spread(|run| run.latency.as_ref().map(&of))
     }
 
-    /// The share of requests without a good answer.
+    /// The share of requests that failed.
     pub(super) fn errors(&self) -> Option<Spread> {
-        self.spread(error_share)
+        self.spread(|run| run.failures().share())
     }
 
     /// The round with the median p99: the one to look at first.
@@ -72,13 +72,6 @@ impl Group<'_> {
         let share = self.spread(|run| run.rate.map(|rate| run.per_second / rate))?.median;
         (share < RATE_REACHED).then_some(share)
     }
-}
-
-fn error_share(run: &Run) -> Option<f64> {
-    let attempts = run.attempts();
-    let misses = run.answers.iter().filter(|answer| run.expects_misses && answer.class == "404");
-    let wanted: u64 = misses.map(|answer| answer.count).sum();
-    (attempts > 0).then(|| (run.not_good() - wanted) as f64 / attempts as f64)
 }
 
 #[cfg(test)]

@@ -46,10 +46,12 @@ fn remarks(run: &Run, cores: usize) -> String {
     if run.connect_errors > 0 {
         remarks.push(format!("{} connections failed.", count(run.connect_errors as f64)));
     }
-    if run.unanswered > 0 {
-        let unanswered = count(run.unanswered as f64);
+    // A closed loop owes nothing, and yet may have lost what was on its way.
+    let unanswered = run.unanswered.max(run.lost());
+    if unanswered > 0 {
+        let [unanswered, lost] = [unanswered, run.lost()].map(|requests| count(requests as f64));
         remarks.push(format!(
-            "{unanswered} requests were due by the end and had no answer; no percentile contains them."
+            "{unanswered} requests were due by the end and had no answer; no percentile contains them. {lost} of them are errors."
         ));
     }
     if let Some(rate) = run.missed_rate() {
@@ -69,7 +71,7 @@ fn answers(run: &Run) -> String {
     if run.answers.iter().all(|answer| answer.class == "2xx") {
         return String::new();
     }
-    counted("answer", &run.answers, |answer| if answer.is_good() { "good" } else { "bad" })
+    counted("answer", &run.answers, |answer| if run.is_error(answer) { "bad" } else { "good" })
 }
 
 /// Requests by their method, if there are several, for the same reason.

@@ -12,7 +12,7 @@ pub(crate) use of_outcome::{Described, run_of};
 
 use serde::{Deserialize, Serialize};
 
-use crate::stats::ERROR_KINDS;
+use crate::stats::{Class, ERROR_KINDS, Failures};
 
 /// The name of the server that is ours.
 pub(crate) const OWN: &str = "ladoga";
@@ -89,6 +89,9 @@ pub(crate) struct Run {
     pub(crate) methods: Vec<AnswerCount>,
     pub(crate) connect_errors: u64,
     pub(crate) unanswered: u64,
+    /// Requests without an answer that count as errors. Reports of older programs do not have it.
+    #[serde(default)]
+    pub(crate) lost: Option<u64>,
     pub(crate) latency: Option<Latency>,
     pub(crate) uncorrected: Option<Latency>,
     /// Percentile and value, up to the highest one.
@@ -118,8 +121,7 @@ pub(crate) const RATE_REACHED: f64 = 0.99;
 impl Run {
     /// Whether any request was answered as it should be.
     pub(crate) fn has_good_answer(&self) -> bool {
-        let is_good = |answer: &AnswerCount| answer.is_good() || self.expects_misses && answer.class == "404";
-        self.answers.iter().any(|answer| answer.count > 0 && is_good(answer))
+        self.answers.iter().any(|answer| answer.count > 0 && !self.is_error(answer))
     }
 
     /// The rate that was asked for, if it was not reached: latencies are those of a queue that grew, then.
@@ -127,37 +129,28 @@ impl Run {
         self.rate.filter(|rate| self.per_second < RATE_REACHED * rate)
     }
 
-    /// Requests without a good answer, of those that ended.
-    pub(crate) fn bad_answers(&self) -> u64 {
-        let others = self.answers.iter().filter(|answer| !answer.is_good()).map(|answer| answer.count);
-        others.sum::<u64>() + self.connect_errors
+    pub(crate) fn failures(&self) -> Failures {
+        let answers = self.answers.iter().map(|answer| (Class::named(&answer.class), answer.count));
+        Failures::of(answers, self.connect_errors, self.lost(), self.expects_misses)
     }
 
-    /// The same, with those that were due and did not end.
-    pub(crate) fn not_good(&self) -> u64 {
-        self.bad_answers() + self.unanswered
+    /// Requests without an answer that count as errors. Older programs did not tell them from those on their way.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.unwrap_or(self.unanswered)
     }
 
-    /// Whatever was due, connections that failed included.
-    pub(crate) fn attempts(&self) -> u64 {
-        let answers = self.answers.iter().map(|answer| answer.count).sum::<u64>();
-        answers + self.connect_errors + self.unanswered
+    /// Whether answers of this class are errors here.
+    pub(crate) fn is_error(&self, answer: &AnswerCount) -> bool {
+        Class::named(&answer.class).is_failure(self.expects_misses)
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AnswerCount {
-    /// `2xx`, another status, `timeout` or `broken`; or a method.
+    /// `2xx`, another status, `timeout`, `broken` or `unsent`; or a method.
     pub(crate) class: String,
     pub(crate) count: u64,
     pub(crate) latency: Option<Latency>,
-}
-
-impl AnswerCount {
-    /// A redirection is no error, as for wrk.
-    pub(crate) fn is_good(&self) -> bool {
-        self.class.starts_with('2') || self.class.starts_with('3')
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

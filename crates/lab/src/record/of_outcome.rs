@@ -74,6 +74,7 @@ pub(crate) fn run_of(outcome: &RunOutcome, described: Described) -> Run {
         methods,
         connect_errors: outcome.errors.connect,
         unanswered: outcome.unanswered,
+        lost: Some(outcome.lost()),
         latency,
         uncorrected: latency_of(&all.uncorrected),
         spectrum: spectrum_of(&all.corrected),

@@ -25,11 +25,16 @@ const PERCENTILES: [(&str, f64); 7] = [
 ];
 
 /// The result as JSON; times are in microseconds.
-pub(crate) fn write_json(path: &Path, run: &Value, outcome: &stats::RunOutcome) -> Outcome<()> {
-    files::replace(path, format!("{:#}\n", json_of(run, outcome)))
+pub(crate) fn write_json(
+    path: &Path,
+    run: &Value,
+    outcome: &stats::RunOutcome,
+    misses_are_good: bool,
+) -> Outcome<()> {
+    files::replace(path, format!("{:#}\n", json_of(run, outcome, misses_are_good)))
 }
 
-fn json_of(run: &Value, outcome: &stats::RunOutcome) -> Value {
+fn json_of(run: &Value, outcome: &stats::RunOutcome, misses_are_good: bool) -> Value {
     let all = outcome.all();
     // These are there even if none came, for programs that look for them.
     let usual = [Class::Success, Class::NOT_FOUND, Class::Status(503), Class::TimedOut, Class::Broken];
@@ -43,7 +48,7 @@ fn json_of(run: &Value, outcome: &stats::RunOutcome) -> Value {
     };
     let methods: serde_json::Map<String, Value> =
         outcome.latencies.methods().into_iter().map(method).collect();
-    let errors = outcome.errors;
+    let (errors, failures) = (outcome.errors, outcome.failures(misses_are_good));
     json!({
         "run": run,
         "duration_s": outcome.elapsed_ns as f64 / 1e9,
@@ -61,6 +66,9 @@ fn json_of(run: &Value, outcome: &stats::RunOutcome) -> Value {
         "errors": {
             "connect": errors.connect, "read": errors.read, "write": errors.write,
             "timeout": errors.timeout, "status": errors.status,
+        },
+        "failures": {
+            "count": failures.failed, "of": failures.of, "share": failures.share(), "unanswered": outcome.lost(),
         },
         "generator": {
             "lateness_us": latency_json(&outcome.lateness),
@@ -173,11 +181,12 @@ mod tests {
     fn the_json_tells_answers_apart_and_has_no_nan() {
         let mut outcome = stats::RunOutcome::new(Some(10.0));
         outcome.latencies.at(Class::NOT_FOUND, Method::Get).corrected.record(2_000).unwrap();
-        let value = json_of(&json!({ "url": "http://a" }), &outcome);
+        let value = json_of(&json!({ "url": "http://a" }), &outcome, false);
         assert_eq!(value["answers"]["404"]["count"], 1);
         assert_eq!(value["answers"]["2xx"], json!({ "count": 0 }));
         assert_eq!(value["methods"]["GET"]["count"], 1);
         assert_eq!(value["latency_us"]["p99"], 2.0);
+        assert_eq!(value["failures"], json!({ "count": 1, "of": 1, "share": 1.0, "unanswered": 0 }));
         assert_eq!(value["generator"]["cpu_us_per_request"], Value::Null);
     }
 

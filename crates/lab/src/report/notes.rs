@@ -24,11 +24,13 @@ pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Writ
     if outcome.complete == 0 {
         writeln!(out, "note: no request was answered")?;
     }
-    if outcome.unanswered > 0 {
+    // A closed loop owes nothing, and yet may have lost what was on its way.
+    let (unanswered, lost) = (outcome.unanswered.max(outcome.lost()), outcome.lost());
+    if unanswered > 0 {
         writeln!(
             out,
-            "note: {} requests were due by the end and had no answer; no percentile contains them",
-            outcome.unanswered
+            "note: {unanswered} requests were due by the end and had no answer; no percentile contains them; --slo counts the \
+             time that they waited, and {lost} of them as errors"
         )?;
     }
     print_classes(outcome, out)?;
@@ -158,6 +160,7 @@ mod tests {
         outcome.lateness.record(5_000_000).unwrap();
         outcome.steal_share = Some(0.1);
         outcome.unanswered = 7;
+        outcome.left.owed(1_000_000_000, 6);
         outcome.is_interrupted = true;
         outcome.latencies.at(Class::NOT_FOUND, Method::Get).corrected.record_n(1_000_000, 3).unwrap();
         let text = notes(&outcome);
@@ -165,6 +168,7 @@ mod tests {
             "interrupted",
             "no request",
             "7 requests were due",
+            "and 6 of them as errors",
             "99 % of a core",
             "5.0",
             "10.0 %",

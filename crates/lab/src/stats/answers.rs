@@ -61,6 +61,11 @@ impl Answers {
         wanted.map(|(_, _, latencies)| latencies.corrected.len()).sum()
     }
 
+    /// How many there are of each kind.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (Class, u64)> {
+        self.kinds.iter().map(|(class, _, latencies)| (*class, latencies.corrected.len()))
+    }
+
     /// Every class that came up, in its order.
     pub(crate) fn classes(&self) -> Vec<Class> {
         let mut classes: Vec<Class> = self.seen().map(|(class, _)| class).collect();

@@ -38,6 +38,16 @@ impl Class {
         }
     }
 
+    /// The class of this name; what no program of ours has written is an error.
+    pub(crate) fn named(name: &str) -> Self {
+        match name {
+            "2xx" => Self::Success,
+            "timeout" => Self::TimedOut,
+            "unsent" => Self::Unsent,
+            other => other.parse().map_or(Self::Broken, Self::of_status),
+        }
+    }
+
     /// Whether it is an error. A miss is one unless it was asked for: it is no read of data. A redirection is none, as
     /// for wrk.
     pub(crate) const fn is_failure(self, misses_are_good: bool) -> bool {
@@ -77,6 +87,16 @@ mod tests {
     fn answers_are_told_apart() {
         let names = [200, 201, 301, 404, 507].map(|status| Class::of_status(status).to_string());
         assert_eq!(names, ["2xx", "2xx", "301", "404", "507"]);
+        for class in [
+            Class::Success,
+            Class::Status(301),
+            Class::NOT_FOUND,
+            Class::TimedOut,
+            Class::Broken,
+            Class::Unsent,
+        ] {
+            assert_eq!(Class::named(&class.to_string()), class);
+        }
         let failures = [200, 304, 404, 507].map(|status| Class::of_status(status).is_failure(false));
         assert_eq!(failures, [false, false, true, true]);
         assert!(!Class::NOT_FOUND.is_failure(true) && Class::TimedOut.is_failure(true));

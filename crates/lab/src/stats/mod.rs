@@ -3,15 +3,18 @@
 mod answers;
 mod class;
 mod cpu;
+mod failures;
 mod interval;
 mod latencies;
 mod outcome;
 mod recorder;
 mod samples;
 mod thread_outcome;
+mod unanswered;
 
 pub(crate) use class::{Class, ERROR_KINDS};
 pub(crate) use cpu::{StealMeter, busy_ticks, thread_cpu_ns};
+pub(crate) use failures::Failures;
 pub(crate) use interval::{INTERVAL_NS, INTERVALS_HELD, Interval, Over, SECOND_NS, Second, Seconds};
 #[cfg(test)]
 pub(crate) use latencies::ns_histogram;
@@ -20,3 +23,4 @@ pub(crate) use outcome::{Limit, RunOutcome};
 pub(crate) use recorder::{Lent, Recorder};
 pub(crate) use samples::Samples;
 pub(crate) use thread_outcome::ThreadOutcome;
+pub(crate) use unanswered::Unanswered;

@@ -2,10 +2,12 @@ use hdrhistogram::Histogram;
 
 use super::answers::Answers;
 use super::class::Class;
+use super::failures::Failures;
 use super::interval::Second;
 use super::latencies::{Latencies, add, ns_histogram};
 use super::samples::Samples;
 use super::thread_outcome::{Errors, InTime, ThreadOutcome};
+use super::unanswered::Unanswered;
 
 /// A thread that used this part of a core may have had too little time to keep its schedule.
 const BUSY_SHARE: f64 = 0.95;
@@ -36,7 +38,9 @@ pub(crate) struct RunOutcome {
     pub(crate) bytes: u64,
     pub(crate) errors: Errors,
     pub(crate) elapsed_ns: u64,
+    /// Due by the end, and without an answer; none in a closed loop.
     pub(crate) unanswered: u64,
+    pub(crate) left: Unanswered,
     /// Of each thread, as a share of a core.
     pub(crate) cpu_shares: Vec<f64>,
     pub(crate) cpu_ns: u64,
@@ -62,6 +66,7 @@ impl RunOutcome {
             errors: Errors::default(),
             elapsed_ns: 0,
             unanswered: 0,
+            left: Unanswered::new(),
             cpu_shares: Vec::new(),
             cpu_ns: 0,
             steal_share: None,
@@ -89,6 +94,7 @@ impl RunOutcome {
             whole.errors.add(&thread.errors);
             whole.elapsed_ns = whole.elapsed_ns.max(thread.elapsed_ns);
             whole.unanswered += thread.unanswered;
+            whole.left.add(&thread.left);
             whole.cpu_shares.push(thread.cpu_ns as f64 / thread.elapsed_ns.max(1) as f64);
             whole.cpu_ns += thread.cpu_ns;
         }
@@ -117,16 +123,21 @@ impl RunOutcome {
         if self.elapsed_ns == 0 { 0.0 } else { count as f64 * 1e9 / self.elapsed_ns as f64 }
     }
 
-    /// Requests that ended in an error, and those that did not get to be sent.
-    pub(crate) fn failures(&self, misses_are_good: bool) -> u64 {
-        self.latencies.count(|class| class.is_failure(misses_are_good)) + self.errors.connect
+    /// Requests without an answer that count as errors.
+    pub(crate) fn lost(&self) -> u64 {
+        let is_answer = |class, _| matches!(class, Class::Success | Class::Status(_));
+        self.left.lost(self.latencies.sum(is_answer).uncorrected.max())
     }
 
-    /// The share of requests that failed, from 0 to 1.
-    pub(crate) fn failure_share(&self, misses_are_good: bool) -> f64 {
-        let failures = self.failures(misses_are_good);
-        let all = self.latencies.count(|_| true) + self.errors.connect;
-        if all == 0 { 1.0 } else { failures as f64 / all as f64 }
+    pub(crate) fn failures(&self, misses_are_good: bool) -> Failures {
+        Failures::of(self.latencies.counts(), self.errors.connect, self.lost(), misses_are_good)
+    }
+
+    /// The latencies that a verdict is about: a request without an answer has waited at least for so long.
+    pub(crate) fn all_that_was_due(&self) -> Histogram<u64> {
+        let mut due = self.all().corrected;
+        add(&mut due, &self.left.waited);
+        due
     }
 
     /// What limited the result besides the server.

@@ -2,6 +2,7 @@ use hdrhistogram::Histogram;
 
 use super::answers::Answers;
 use super::latencies::{add, ns_histogram};
+use super::unanswered::Unanswered;
 
 /// What went wrong on sockets, as wrk counts it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,8 +62,9 @@ pub(crate) struct ThreadOutcome {
     pub(crate) errors: Errors,
     pub(crate) cpu_ns: u64,
     pub(crate) elapsed_ns: u64,
-    /// Due by the end, and without an answer.
+    /// Due by the end, and without an answer; none in a closed loop.
     pub(crate) unanswered: u64,
+    pub(crate) left: Unanswered,
 }
 
 impl ThreadOutcome {
@@ -78,6 +80,7 @@ impl ThreadOutcome {
             cpu_ns: 0,
             elapsed_ns: 0,
             unanswered: 0,
+            left: Unanswered::new(),
         }
     }
 

@@ -269,8 +269,8 @@ fn a_request_of_http_runs_no_commands() {
 /// Whatever a client has queued, others can write.
 #[test]
 fn a_transaction_that_waits_gives_its_memory_up() {
-    let node = RespNode::launch(Launch::patient().flag("--fsync", "never").flag("--memory", "32MiB"));
     const PINGS: usize = 20_000;
+    let node = RespNode::launch(Launch::patient().flag("--fsync", "never").flag("--memory", "32MiB"));
     let mut idle = node.connect();
     assert_eq!(idle.ask("MULTI"), "+OK\r\n");
     idle.send(&request(&[b"PING"]).repeat(PINGS));

@@ -76,7 +76,7 @@ fn compare(one: &[u8], other: &[u8]) -> Ordering {
 
 fn sum(one: &[u8], other: &[u8]) -> Vec<u8> {
     let mut carry = 0;
-    let digits = (0..one.len().max(other.len()) + 1).map(|place| {
+    let digits = (0..=one.len().max(other.len())).map(|place| {
         let digit = digit_at(one, place) + digit_at(other, place) + carry;
         carry = digit / 10;
         digit % 10

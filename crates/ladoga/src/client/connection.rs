@@ -17,7 +17,7 @@ pub(crate) struct Request<'r> {
 }
 
 /// What a node answers at once is not waited for any longer: it has given such requests up itself before.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
+const SILENCE_MAX: Duration = Duration::from_mins(1);
 
 impl Request<'_> {
     /// Sends what is answered at once, and reads the head of the answer.

@@ -91,7 +91,7 @@ fn a_server_that_hangs_until_the_end_misses_the_slo() {
     let directory = Directory::new();
     let [json, html] = ["run.json", "run.html"].map(|name| directory.path().join(name));
     for timeout in ["1h", "300ms"] {
-        let hang = Manner::Freeze { at_request: 100, time: Duration::from_secs(3600) };
+        let hang = Manner::Freeze { at_request: 100, time: Duration::from_hours(1) };
         let server = Server::start(hang);
         let slo = "--slo p99<500ms,mean<100ms,errors<1%";
         let files = format!("--json {} --html {}", json.display(), html.display());

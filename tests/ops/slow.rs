@@ -58,3 +58,15 @@ fn nothing_is_told_if_nothing_is_slow() {
     let wrong = Ladoga::new(["serve", "--slow-request", "soon"]).run();
     wrong.expect_failure(2, &["--slow-request is 'soon', expected a time from 1ms to 1d"]);
 }
+
+/// It takes as long as its client asks for.
+#[test]
+fn waiting_for_changes_is_not_slow() {
+    let node = Launch::new().env("LADOGA_SLOW_REQUEST", "500ms").start();
+    let mut waiting = node.connect();
+    waiting.send("GET /v0/changes HTTP/1.1\r\nHost: h\r\nPrefer: wait=1\r\n\r\n");
+    assert_eq!(waiting.response().status, 304);
+    // It would have been told before this is answered.
+    assert_eq!(waiting.request("GET", "/v0/status", None).status, 200);
+    assert!(!node.log().contains("/v0/changes"), "{}", node.log());
+}

@@ -13,7 +13,8 @@ use crate::table_list::TableList;
 
 impl Engine {
     /// Makes `target` a store of its own with everything that was written before the call. `target` must not exist, or
-    /// be empty but for `checkpoints` and the mark of a restore, and lie in the same file system. A copy that failed is left without its `CURRENT`: it opens as nothing.
+    /// be empty but for `checkpoints` and the mark of a restore, and lie in the same file system. A copy that failed is left without its
+    /// `CURRENT`: it opens as nothing.
     /// Answers what the copy consists of.
     pub fn checkpoint(&self, target: &Path) -> Result<TableList, Error> {
         self.checkpoint_within_log(target).map(|(tables, _)| tables)

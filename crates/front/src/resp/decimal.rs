@@ -1,5 +1,6 @@
 use std::cmp::Ordering;
 use std::fmt;
+use std::num::{IntErrorKind, ParseIntError};
 
 /// Digits behind the point.
 const DECIMALS: usize = 17;
@@ -20,7 +21,7 @@ impl Decimal {
         let is_negative = text.starts_with('-');
         let text = text.strip_prefix(['-', '+']).unwrap_or(text);
         let (digits, exponent) = match text.split_once(['e', 'E']) {
-            Some((digits, exponent)) => (digits, exponent.parse::<i32>().ok()?),
+            Some((digits, exponent)) => (digits, exponent_of(exponent)?),
             None => (text, 0),
         };
         let (whole, behind) = digits.split_once('.').unwrap_or((digits, ""));
@@ -68,6 +69,17 @@ impl fmt::Display for Decimal {
         let point = if behind.is_empty() { "" } else { "." };
         write!(f, "{sign}{whole}{point}{behind}")
     }
+}
+
+/// None if it is no whole number. However large it is makes no difference beyond what fits.
+fn exponent_of(text: &str) -> Option<i32> {
+    text.parse()
+        .or_else(|error: ParseIntError| match error.kind() {
+            IntErrorKind::PosOverflow => Ok(i32::MAX),
+            IntErrorKind::NegOverflow => Ok(i32::MIN),
+            _ => Err(error),
+        })
+        .ok()
 }
 
 fn compare(one: &[u8], other: &[u8]) -> Ordering {
@@ -151,7 +163,9 @@ mod tests {
             ("-4e-18", "0"),
             ("9.999999999999999999", "10"),
             ("1e-2147483648", "0"),
+            ("1e-99999999999", "0"),
             ("0e2147483647", "0"),
+            ("0e99999999999", "0"),
             ("00000000000000000000000000000001", "1"),
             ("123456789012345678901234567890.25", "123456789012345678901234567890.25"),
         ] {
@@ -161,7 +175,7 @@ mod tests {
                 "{text}"
             );
         }
-        for text in ["inf", "1e310", "1e", "1x", "1.2.3", "--1"] {
+        for text in ["inf", "1e310", "1e99999999999", "1e", "1x", "1.2.3", "--1"] {
             assert_eq!(Decimal::parse(text), None, "{text}");
         }
     }

@@ -10,6 +10,9 @@ use super::found::{Effect, NewLifetime};
 use super::served::{CommandResult, Served};
 use super::table::Verb;
 
+/// Longer text is no number with a point, as in Redis: nobody waits for digits without end.
+const FLOAT_BYTES_MAX: usize = 5 << 10;
+
 /// What `INCR` and its like add.
 pub(super) fn amount(verb: Verb, request: &Request) -> Result<i64, Failed> {
     match verb {
@@ -49,7 +52,7 @@ fn float_sum(one: &[u8], other: &[u8]) -> Result<String, Failed> {
 fn float(text: &[u8]) -> Result<&str, Failed> {
     let invalid = || Failed::err("value is not a valid float");
     let text = str::from_utf8(text).map_err(|_| invalid())?;
-    let is_number = text.parse::<f64>().is_ok_and(|number| !number.is_nan());
+    let is_number = text.len() <= FLOAT_BYTES_MAX && text.parse::<f64>().is_ok_and(|number| !number.is_nan());
     if is_number { Ok(text) } else { Err(invalid()) }
 }
 
@@ -96,6 +99,8 @@ mod tests {
             assert_eq!(sum(text, "1"), None, "{text}");
         }
         assert_eq!(sum("inf", "1"), None);
+        assert_eq!(sum(&"0".repeat(FLOAT_BYTES_MAX), "1").as_deref(), Some("1"));
+        assert_eq!(sum(&"0".repeat(FLOAT_BYTES_MAX + 1), "1"), None);
         assert_eq!(sum("1e308", "1.7e308"), None);
     }
 }

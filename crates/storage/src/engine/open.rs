@@ -27,8 +27,8 @@ use crate::stats::Counters;
 use crate::table::{BlockCache, Table, TableMeta, TableShared, missing_table};
 use crate::wal::{Replayed, WalWriter, make_durable, replay, segments};
 
-/// Recovery, step by step: no restore that was not completed, lock, manifest, log, a new manifest, orphans, a new segment; tables of a log that is more than
-/// memory has room for.
+/// Recovery, step by step: the mark of a restore that was not completed, lock, manifest, log, a new manifest, orphans, a new segment;
+/// tables of a log that is more than memory has room for.
 pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>, Error> {
     options.validate()?;
     let disk = env.disk.clone();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::networks::cluster_of;
@@ -173,6 +173,63 @@ fn events_and_one_answer_are_told_alike_and_the_command_follows_a_cluster() {
         wait_until("a line", || lines.printed().contains(&format!("put\t{key}\tv\n")));
     }
     lines.signal("KILL");
+}
+
+/// Asks for batches at this node, with the token of the one before, until there are no more, or as many as are wanted. Answers
+/// which keys were told, and the last token.
+fn poll(node: &Node, since: &str, batches: usize) -> (Vec<String>, String) {
+    let (mut told, mut token, mut connection) = (Vec::new(), since.to_owned(), node.connect());
+    for _ in 0..batches {
+        connection.send(format!(
+            "GET /v0/changes?since={token}&values=false HTTP/1.1\r\nHost: h\r\nPrefer: wait=0\r\n\r\n"
+        ));
+        let answer = connection.response();
+        answer.header("ladoga-next").expect("a token").clone_into(&mut token);
+        if answer.status == 304 {
+            return (told, token);
+        }
+        let keys = answer.text().lines().map(|line| {
+            let object: Value = serde_json::from_str(line).expect("JSON");
+            object["key"].as_str().expect("a key of text").to_owned()
+        });
+        told.extend(keys);
+    }
+    (told, token)
+}
+
+/// More than one batch is to be read from the tables, of a cluster in which nothing has settled yet.
+#[test]
+fn one_request_after_the_other_is_told_all_that_is_stored() {
+    const KEYS: usize = 3_000;
+    let cluster = Cluster::start(3);
+    let keys: Vec<String> = (0..KEYS).map(|n| format!("key{n:05}")).collect();
+    let write = || {
+        let lines: String =
+            keys.iter().map(|key| format!("{}\n", json!({"op": "put", "key": key, "value": "v"}))).collect();
+        let written = cluster.connect(0).request("POST", "/v0/batch?replicas=3/3", Some(lines.as_bytes()));
+        assert_eq!(written.status, 200, "{}", written.text());
+    };
+    write();
+    let (told, _) = poll(&cluster.nodes[0], "0", 100);
+    assert_eq!(told, keys, "each once");
+    // At another node there is no place in a ring to go on from: what it had read is read once more, at last.
+    let (mut told, token) = poll(&cluster.nodes[0], "0", 2);
+    assert!(!told.is_empty() && told.len() < KEYS, "{}", told.len());
+    let (rest, token) = poll(&cluster.nodes[1], &token, 100);
+    told.extend(rest);
+    told.sort();
+    told.dedup();
+    assert_eq!(told, keys);
+    // And what was read is written once more before the next request.
+    let (_, read) = poll(&cluster.nodes[2], "0", 2);
+    write();
+    for (node, token) in [(2, &read), (0, &read), (1, &token)] {
+        let (mut told, token) = poll(&cluster.nodes[node], token, 100);
+        told.sort();
+        told.dedup();
+        assert_eq!(told, keys, "node {node}");
+        assert_eq!(poll(&cluster.nodes[node], &token, 1).0, [""; 0], "it is at the end");
+    }
 }
 
 #[test]

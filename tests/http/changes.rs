@@ -256,6 +256,37 @@ fn a_request_may_wait_for_one_batch_and_others_follow_it() {
     assert_eq!((before.status, before.header("ladoga-next")), (200, Some(next)));
 }
 
+/// What is read from the tables takes several requests, and between them more is written, of keys that were read, than an answer has.
+#[test]
+fn one_request_after_the_other_gets_through_the_tables_however_much_is_written() {
+    const KEYS: usize = 1_000;
+    let node = Launch::new().flag("--memory", "64MiB").start();
+    let mut writer = node.connect();
+    let (mut known, mut expected, padding) = (Known::default(), BTreeMap::new(), "v".repeat(3_000));
+    "0".clone_into(&mut known.token);
+    let mut write = |n: usize, round: usize| {
+        let (key, value) = (format!("key{n:04}"), format!("{round}-{padding}"));
+        writer.put(&key, value.as_bytes());
+        expected.insert(key, Some(value));
+    };
+    (0..KEYS).for_each(|n| write(n, 0));
+    let poll = |known: &mut Known| {
+        let answer = ask(&node, &format!("since={}", known.token), "Prefer: wait=0\r\n");
+        answer.header("ladoga-next").expect("a token").clone_into(&mut known.token);
+        let lines = answer.text().lines().map(|line| serde_json::from_str(line).expect("JSON"));
+        lines.for_each(|object: Value| known.take(&object));
+        answer.status == 304
+    };
+    for round in 1..6 {
+        assert!(!poll(&mut known));
+        // The ring, a 64th of the memory, does not go back to where it was before.
+        (0..KEYS / 2).for_each(|n| write(n, round));
+    }
+    let requests = (0..300).take_while(|_| !poll(&mut known)).count();
+    assert!(requests < 300, "it is told the same again and again");
+    assert_eq!(known.values, expected);
+}
+
 #[test]
 fn a_token_that_is_none_and_one_that_is_too_old_are_refused() {
     let node = Launch::new().env("LADOGA_CHANGES_KEEP_MS", "2000").start();

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use ladoga_model::{HybridClock, Quote};
 use ladoga_service::{Error, Followed, Since};
 
-use super::place::{Mark, Place};
+use super::place::{Mark, Place, Progress};
 use super::shared::Feed;
-use super::token::{FeedName, Token};
+use super::token::{FeedName, Scanned, Token};
 
 /// For how long the oldest token can still be used when it is given.
 const OLDEST_GOOD_FOR_MS: u64 = 60_000;
@@ -24,13 +24,13 @@ impl Feed {
 
     /// A token of this place, if one may be given.
     pub(in super::super) fn token_of(&self, place: &Place) -> Option<Box<str>> {
-        let (since, scanned) = place.progress();
-        let feed = match (self.cluster(), place) {
-            (Some((cluster, ring)), Place::Live(live)) if live.raced.is_none() => {
-                FeedName::Cluster { cluster, ring, at: live.at }
+        let Progress { since, scanned, at } = place.progress();
+        let feed = match self.cluster() {
+            Some((cluster, ring)) => {
+                let (ring, at) = at.map_or((0, 0), |at| (ring, at));
+                FeedName::Cluster { cluster, ring, at }
             }
-            (Some((cluster, _)), _) => FeedName::Cluster { cluster, ring: 0, at: 0 },
-            (None, _) => {
+            None => {
                 let newest = scanned.as_ref().map_or(since, |scanned| scanned.up_to.max(since));
                 FeedName::Directory(self.given.feed().filter(|_| newest <= self.given.reserved())?)
             }
@@ -48,41 +48,66 @@ impl Feed {
             Since::Beginning => return Ok(Place::scanning(span, (0, None), mark)),
             Since::Token(text) => text,
         };
-        let Some(Token { feed, since, scanned }) = Token::decode(text) else {
+        let Some(token) = Token::decode(text) else {
             return Err(Error::NoToken { found: Quote::of(text) });
         };
-        let up_to = scanned.as_ref().map_or(since, |scanned| scanned.up_to);
-        match (self.cluster(), feed) {
-            (Some((own, own_ring)), FeedName::Cluster { cluster, ring, at }) if own == cluster => {
-                let is_of_this_ring = ring == own_ring && scanned.is_none();
-                if is_of_this_ring && at <= mark.at && self.behind(at).is_some() {
-                    return Ok(Place::at(at, Some(since)));
-                }
+        self.check_feed(&token)?;
+        let at = self.place_in_ring(&token, &mark);
+        let Token { since, scanned, .. } = token;
+        let (horizon, up_to) = (self.horizon(), scanned.as_ref().map_or(since, |scanned| scanned.up_to));
+        let is_live = at.is_some() && scanned.as_ref().is_none_or(|scanned| scanned.key.is_empty());
+        // Who has been told nothing yet needs no deletions, and the ring of a replica has them all.
+        let is_too_old = [since, up_to].into_iter().any(|needed| 0 < needed && needed < horizon);
+        if is_too_old && !(is_live && self.is_of_replica()) {
+            return Err(self.gone("the token is too old: deletions that came after it may be gone"));
+        }
+        Ok(match (scanned, at, mark.settled) {
+            (None, Some(at), settled) => Place::at(at, settled.map(|_| since)),
+            (Some(_), Some(at), Some(_)) if is_live => Place::behind_a_scan(at, since, mark),
+            (Some(Scanned { up_to, key }), Some(at), settled) => {
+                // Of a node on its own, the ring tells what is newer than its place.
+                let newest = if settled.is_some() { mark.newest } else { at };
+                let mark = Mark { at, settled: settled.map(|_| up_to), newest };
+                Place::still_scanning(span, since, key, mark)
             }
-            (Some(_), _) => return Err(self.gone("the token is of another cluster")),
+            // Of what other nodes have told, nothing is missing here.
+            (scanned, None, Some(settled)) => {
+                Place::scanning(span, (since, scanned), Mark { settled: Some(settled.max(since)), ..mark })
+            }
+            (scanned, None, None) => {
+                let mark = Mark { at: mark.at.max(up_to), newest: mark.newest.max(up_to), ..mark };
+                Place::scanning(span, (since, scanned), mark)
+            }
+        })
+    }
+
+    /// Whether a token is of this feed.
+    fn check_feed(&self, token: &Token) -> Result<(), Error> {
+        match (self.cluster(), token.feed) {
+            (Some((own, _)), FeedName::Cluster { cluster, .. }) if own == cluster => Ok(()),
+            (Some(_), _) => Err(self.gone("the token is of another cluster")),
             (None, FeedName::Directory(feed)) if self.given.feed() == Some(feed) => {
-                if since.max(up_to) > self.given.reserved() {
+                let up_to = token.scanned.as_ref().map_or(0, |scanned| scanned.up_to);
+                if token.since.max(up_to) > self.given.reserved() {
                     return Err(
                         self.gone("the token is newer than the data directory, which may be a backup")
                     );
                 }
+                Ok(())
             }
-            (None, _) => return Err(self.gone("the token is of another data directory")),
+            (None, _) => Err(self.gone("the token is of another data directory")),
         }
-        let horizon = self.horizon();
-        // Who has been told nothing yet needs no deletions.
-        if [since, up_to].into_iter().any(|needed| 0 < needed && needed < horizon) {
-            return Err(self.gone("the token is too old: deletions that came after it may be gone"));
-        }
-        if scanned.is_none() && mark.settled.is_none() && self.behind(since).is_some() {
-            return Ok(Place::at(since, None));
-        }
-        let mark = match mark.settled {
-            // Of what other nodes have told, nothing is missing here.
-            Some(settled) => Mark { settled: Some(settled.max(since)), ..mark },
-            None => Mark { at: mark.at.max(up_to), newest: mark.newest.max(up_to), ..mark },
+    }
+
+    /// From where on the ring has everything that was not told of the keys that were read, if it still goes back so far.
+    fn place_in_ring(&self, token: &Token, mark: &Mark) -> Option<u64> {
+        let at = match (self.cluster(), token.feed) {
+            (Some((_, own)), FeedName::Cluster { ring, at, .. }) => {
+                Some(at).filter(|&at| ring == own && at <= mark.at)?
+            }
+            _ => token.scanned.as_ref().map_or(token.since, |scanned| scanned.up_to),
         };
-        Ok(Place::scanning(span, (since, scanned), mark))
+        self.behind(at).map(|_| at)
     }
 
     fn gone(&self, reason: &'static str) -> Error {

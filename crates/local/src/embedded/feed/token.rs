@@ -46,7 +46,15 @@ pub(super) enum FeedName {
 pub(in super::super) struct Scanned {
     /// Of the keys before the one below, everything up to this timestamp was told, too.
     pub(super) up_to: u64,
+    /// Empty if all were read, and the ring may tell some of that again: to whoever does not have that ring, it is as if none was.
     pub(super) key: Bytes,
+}
+
+impl Scanned {
+    /// All keys were read, and everything up to this timestamp was told.
+    pub(super) const fn all(up_to: u64) -> Scanned {
+        Scanned { up_to, key: Bytes::new() }
+    }
 }
 
 impl Token {

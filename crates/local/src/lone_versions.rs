@@ -5,7 +5,7 @@ use ladoga_model::{Stamp, Version};
 use ladoga_service::Error;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::one_node::{Admission, StampOfUpdate};
+use crate::admission::{Admission, StampOfUpdate};
 use crate::store::{CellGate, CellOrder, Passage};
 use crate::versions::VersionClock;
 

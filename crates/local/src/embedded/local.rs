@@ -14,15 +14,17 @@ use parking_lot::Mutex;
 use super::cells::CellReader;
 use super::checkpoints::Checkpoints;
 use super::commit::{
-    Applied, CommitShared, CommitTrigger, Decision, Inbox, InlineCommitter, Update, Waiters, WriteQueue,
+    Applied, CommitShared, CommitTrigger, Decision, Inbox, InlineCommitter, Update, Waiters,
 };
 use super::feed::Feed;
 use super::follow::{EmbeddedFollower, Hub, Reached};
 use super::pieces::RangePieces;
 use super::pool::DiskHandle;
+use super::queued::{Queued, Unqueued};
 use super::range::RecordReader;
 use super::read::large_value;
 use super::reads::Reads;
+use super::restamp::Restamp;
 use super::upload::EmbeddedUpload;
 use super::{Embedded, poison_reason, read_error, write_error};
 use crate::store::{
@@ -47,22 +49,6 @@ pub struct Local {
     checkpoints: Arc<Checkpoints>,
 }
 
-/// An update that is not queued yet.
-struct Unqueued(Rc<Counter<u64>>);
-
-impl Unqueued {
-    fn begin(unqueued: &Rc<Counter<u64>>) -> Unqueued {
-        unqueued.set(unqueued.get() + 1);
-        Unqueued(Rc::clone(unqueued))
-    }
-}
-
-impl Drop for Unqueued {
-    fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
-    }
-}
-
 /// The feed of changes, and who of this loop waits for it.
 #[derive(Clone)]
 struct Following {
@@ -79,37 +65,6 @@ impl Following {
         let (queue, begun) = (store.queue.shared(), Arc::clone(feed));
         let begin = Arc::new(move || queue.begin_to_follow(&begun));
         Following { feed: Arc::clone(feed), hub, begin }
-    }
-}
-
-/// The writes that are queued on this loop, and who waits for them.
-#[derive(Clone)]
-struct Queued {
-    write_queue: Arc<WriteQueue>,
-    waiters: Rc<Waiters>,
-    commit_trigger: Rc<CommitTrigger>,
-    /// How durable what is queued has to be before it is answered.
-    durability: Durability,
-}
-
-impl Queued {
-    fn push<'c>(
-        &self,
-        kind: WriteKind,
-        cells: impl IntoIterator<Item = (&'c [u8], Cell<&'c [u8], FinishedBlob>)>,
-    ) -> Applied {
-        self.wait_for(|waiter| self.write_queue.push((kind, self.durability), cells, waiter))
-    }
-
-    fn push_update(&self, update: Update) -> Applied {
-        self.wait_for(|waiter| self.write_queue.push_update(update, self.durability, waiter))
-    }
-
-    fn wait_for(&self, push: impl FnOnce(u32)) -> Applied {
-        let waiter = self.waiters.enter();
-        push(waiter);
-        self.commit_trigger.notify();
-        Applied::waiting(Rc::clone(&self.waiters), waiter)
     }
 }
 
@@ -320,7 +275,7 @@ impl LocalStore for Local {
         decide: impl FnOnce(Option<NewestCell>) -> (Option<Stamp>, R) + Send + 'static,
     ) -> Later<Result<R, StoreError>> {
         let (key, queued) = (Bytes::copy_from_slice(key), self.queued.clone());
-        let restamp = Arc::new(Restamp { decide: Mutex::new(Some(decide)), answer: Mutex::new(None) });
+        let restamp = Arc::new(Restamp::new(decide));
         let first = match self.engine.get_cell_cached(&key, self.tier()) {
             Ok(Cached::Found(cell)) => Ok(restamp.queue(&queued, &key, cell.inline_bytes())),
             Ok(Cached::Absent) => Ok(restamp.queue(&queued, &key, 0)),
@@ -334,13 +289,12 @@ impl LocalStore for Local {
                 Err(found) => restamp.queue(&queued, &key, found.wait().await?.unwrap_or(0)),
             };
             written.await?;
-            let answer = restamp.answer.lock().take();
-            if let Some(answer) = answer {
+            if let Some(answer) = restamp.take_answer() {
                 return Ok(answer);
             }
             // Somebody has put a longer value there meanwhile. None is longer than this.
             restamp.queue(&queued, &key, BLOB_BYTES_MIN).await?;
-            Ok(restamp.answer.lock().take().expect("what is written was decided"))
+            Ok(restamp.take_answer().expect("what is written was decided"))
         })
     }
 
@@ -417,34 +371,4 @@ impl LocalStore for Local {
 
 const fn side(span: &KeySpan) -> Side {
     if span.is_reverse { Side::Back } else { Side::Front }
-}
-
-/// A decision about the stamp of a cell, which is not taken if the value in memory is longer than there is room for.
-struct Restamp<D, R> {
-    decide: Mutex<Option<D>>,
-    answer: Mutex<Option<R>>,
-}
-
-impl<R, D> Restamp<D, R>
-where
-    R: Send + 'static,
-    D: FnOnce(Option<NewestCell>) -> (Option<Stamp>, R) + Send + 'static,
-{
-    /// Queues it, with room for a value of so many bytes.
-    fn queue(self: &Arc<Self>, queued: &Queued, key: &[u8], value_bytes_max: u64) -> Applied {
-        let restamp = Arc::clone(self);
-        queued.push_update(Update::new(key, value_bytes_max, move |newest| {
-            restamp.decide(newest, value_bytes_max)
-        }))
-    }
-
-    fn decide(&self, newest: Option<NewestCell>, value_bytes_max: u64) -> Decision {
-        if newest.as_ref().is_some_and(|newest| newest.inline_bytes() > value_bytes_max) {
-            return Decision::Keep;
-        }
-        let decide = self.decide.lock().take().expect("it is decided once");
-        let (stamp, answer) = decide(newest);
-        *self.answer.lock() = Some(answer);
-        stamp.map_or(Decision::Keep, Decision::Stamp)
-    }
 }

@@ -3,7 +3,7 @@
 //! - `commit`: the queue of writes, the commits of groups, and who waits for them
 //! - `pool`: threads that may wait for the disk; `reads`: point reads by the ring, without such a thread
 //! - `commit::Inbox`: how both answer an event loop, with one wake-up for many answers
-//! - `local`: the engine as one event loop reaches it
+//! - `local`: the engine as one event loop reaches it; `queued`: its writes that wait for the commit; `restamp`: a write of a stamp alone
 //! - `read`, `range`, `cells`, `upload`: the jobs of the pool; `pieces`: how it reads a range
 //! - `feed`: the changes, in order; `follow`: those who follow them
 //! - `checkpoints`: copies for backups, until they are fetched; `kept_log`: what was written between them
@@ -20,9 +20,11 @@ mod kept_log;
 mod local;
 mod pieces;
 mod pool;
+mod queued;
 mod range;
 mod read;
 mod reads;
+mod restamp;
 mod scan;
 mod upload;
 

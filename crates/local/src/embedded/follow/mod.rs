@@ -9,6 +9,8 @@ mod hub;
 mod replica_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod told;
 
 pub(super) use follower::{EmbeddedFollower, Reached};
 pub(super) use hub::Hub;

@@ -17,7 +17,8 @@ use ladoga_storage::{Background, Durability, Options};
 use tokio::runtime::{Builder, LocalOptions};
 
 use super::super::{Embedded, Local};
-use super::tests::{KEPT_MS, Known, POLLS_MAX, State, Text, differing, key_span, parse, values};
+use super::tests::{KEPT_MS, POLLS_MAX};
+use super::told::{KnownCell, State, Text, differing, key_span, parse, values};
 use crate::VersionClock;
 use crate::store::{Arrivals, CellChange, CellObserver, LocalStore, Store, SupersededCell};
 
@@ -209,7 +210,7 @@ impl World {
                 node.apply(&arriving).await;
             }
         }
-        self.model.insert(key, Known { timestamp: stamp.version.timestamp, expires_ms: 0, value });
+        self.model.insert(key, KnownCell { timestamp: stamp.version.timestamp, expires_ms: 0, value });
     }
 
     /// What is older than now has arrived at a node; deletions that are older than that at all nodes may go.

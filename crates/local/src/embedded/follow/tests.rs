@@ -14,13 +14,12 @@ use ladoga_env::sim::{self, PowerCut, SimClock, SimDisk, SimRng};
 use ladoga_env::{Env, Rng};
 use ladoga_model::{Cell, HybridClock, Replicas, Stamp, Ttl, Value, Version};
 use ladoga_runtime::Supervisor;
-use ladoga_service::{
-    ChangeFormat, ChangedTo, Context, Error, Followed, Follower, KeySpan, KeyValue, Lookup, Since,
-};
+use ladoga_service::{Context, Error, Followed, Follower, KeySpan, KeyValue, Lookup, Since};
 use ladoga_storage::{Background, Durability, Options};
 use tokio::runtime::{Builder, LocalOptions};
 
 use super::super::{Embedded, Local};
+use super::told::{KnownCell, State, Text, differing, key_span, parse, values};
 use crate::store::{LocalStore, Store};
 use crate::{LoneVersions, OneNode, VersionClock};
 
@@ -30,65 +29,6 @@ const KEYS: u64 = 40;
 pub(super) const POLLS_MAX: u32 = 200;
 
 type Service = OneNode<Embedded, Arc<LoneVersions>>;
-
-/// Each change is a line: what, the key, the version, when it expires, the value or its length.
-pub(super) struct Text;
-
-impl ChangeFormat for Text {
-    fn change(&mut self, out: &mut Vec<u8>, key: &[u8], stamp: Stamp, to: ChangedTo<'_>) {
-        let value = match to {
-            ChangedTo::Value(Value::Inline(value)) => format!("put {}", value.escape_ascii()),
-            ChangedTo::Value(Value::Large(bytes)) => format!("large {bytes}"),
-            ChangedTo::Nothing => "delete".to_owned(),
-            ChangedTo::Expired => "expire".to_owned(),
-        };
-        let (timestamp, expires) = (stamp.version.timestamp, stamp.expires_at_ms);
-        out.extend_from_slice(format!("{} {timestamp} {expires} {value}\n", key.escape_ascii()).as_bytes());
-    }
-}
-
-/// What is known of a key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Known {
-    pub(super) timestamp: u64,
-    pub(super) expires_ms: u64,
-    pub(super) value: Option<String>,
-}
-
-impl Known {
-    fn as_of(&self, now_ms: u64) -> Option<&str> {
-        let is_over = self.expires_ms != 0 && self.expires_ms <= now_ms;
-        self.value.as_deref().filter(|_| !is_over)
-    }
-}
-
-pub(super) type State = BTreeMap<String, Known>;
-
-/// The changes of a piece.
-pub(super) fn parse(bytes: Vec<u8>) -> Vec<(String, Known)> {
-    let text = String::from_utf8(bytes).expect("text");
-    let change = |line: &str| {
-        let parts: Vec<&str> = line.splitn(4, ' ').collect();
-        let &[key, timestamp, expires, value] = parts.as_slice() else { panic!("no change: {line}") };
-        let (timestamp, expires_ms) =
-            (timestamp.parse().expect("a number"), expires.parse().expect("a number"));
-        let value = value.strip_prefix("put ").or(value.strip_prefix("large ")).map(str::to_owned);
-        (key.to_owned(), Known { timestamp, expires_ms, value })
-    };
-    text.lines().map(change).collect()
-}
-
-pub(super) fn key_span(start: &'static str, end: Option<&'static str>) -> KeySpan {
-    KeySpan { start: Bytes::from(start), end: end.map(Bytes::from), is_reverse: false }
-}
-
-pub(super) fn values(state: &State, span: &KeySpan, now_ms: u64) -> BTreeMap<String, String> {
-    let is_inside = |key: &str| {
-        span.start[..] <= *key.as_bytes() && span.end.as_ref().is_none_or(|end| key.as_bytes() < &end[..])
-    };
-    let live = state.iter().filter(|(key, _)| is_inside(key));
-    live.filter_map(|(key, known)| Some((key.clone(), known.as_of(now_ms)?.to_owned()))).collect()
-}
 
 /// Somebody who follows, and keeps what was told.
 struct Client {
@@ -184,7 +124,7 @@ impl World {
     }
 
     fn note(&mut self, key: &str, timestamp: u64, expires_ms: u64, value: Option<String>) {
-        let known = Known { timestamp, expires_ms, value };
+        let known = KnownCell { timestamp, expires_ms, value };
         let newest = self.model.entry(key.to_owned()).or_insert_with(|| known.clone());
         if newest.timestamp < timestamp {
             *newest = known;
@@ -300,16 +240,6 @@ impl World {
             }
         }
     }
-}
-
-pub(super) fn differing(
-    found: &BTreeMap<String, String>,
-    expected: &BTreeMap<String, String>,
-) -> Vec<String> {
-    let short = |value: Option<&String>| value.map(|value| value[..value.len().min(24)].to_owned());
-    let keys = found.keys().chain(expected.keys()).filter(|key| found.get(*key) != expected.get(*key));
-    keys.map(|key| format!("{key}: {:?}, expected {:?}", short(found.get(key)), short(expected.get(key))))
-        .collect()
 }
 
 fn context() -> Context {

@@ -87,7 +87,7 @@ fn a_full_disk_refuses_puts_while_deletes_and_reads_go_on() {
     let refused = filled.put("more".to_owned());
     assert!(
         matches!(refused, Err(Error::DiskFull { free_bytes, needed_bytes })
-        if free_bytes < needed_bytes && needed_bytes == 64 << 10),
+        if free_bytes < needed_bytes && needed_bytes == 72 << 10),
         "{refused:?}"
     );
     assert!(filled.engine.create_blob().is_err_and(|error| error.is_disk_full()));

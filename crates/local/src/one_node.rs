@@ -94,7 +94,7 @@ impl<S: Store, A: Admission> OneNode<S, A> {
         Box::pin(async move { updated.await? })
     }
 
-    fn add(&self, context: &Context, key: &[u8], by: i64) -> Later<Result<(i64, Version), Error>> {
+    fn add(&self, context: &Context, key: &[u8], by: i64) -> Later<Result<(i64, Stamp), Error>> {
         let admitted = self.store.admit(WriteKind::Put, NUMBER_BYTES_MAX as u64).map_err(Error::from);
         let stamp = match admitted.and_then(|()| self.admission.stamp_of_update(key)) {
             Ok(stamp) => stamp,
@@ -107,7 +107,7 @@ impl<S: Store, A: Admission> OneNode<S, A> {
                 Err(error) => return (None, Err(error)),
             };
             let (stamp, text) = (Stamp { expires_at_ms, ..stamp() }, Bytes::from(number.to_string()));
-            (Some(Cell { stamp, value: Some(model::Value::Inline(text)) }), Ok((number, stamp.version)))
+            (Some(Cell { stamp, value: Some(model::Value::Inline(text)) }), Ok((number, stamp)))
         });
         Box::pin(async move { updated.await? })
     }
@@ -294,7 +294,7 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         context: &Context,
         key: K,
         by: i64,
-    ) -> impl Future<Output = Result<(i64, Version), Error>> + use<S, A, K> + 'static {
+    ) -> impl Future<Output = Result<(i64, Stamp), Error>> + use<S, A, K> + 'static {
         self.add(context, key.as_ref(), by)
     }
 

@@ -74,7 +74,7 @@ fn what_a_client_has_is_not_sent_again() {
             }
             for header in [
                 "If-None-Match: \"another\"\r\n".to_owned(),
-                format!("If-None-Match: W/\"another\"\r\n"),
+                "If-None-Match: W/\"another\"\r\n".to_owned(),
                 format!("If-Match: {tag}\r\n"),
             ] {
                 let read = ask(&mut connection, method, "k", &header, None);

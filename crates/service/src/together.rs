@@ -110,6 +110,8 @@ fn decide<L>(
 
 #[cfg(test)]
 mod tests {
+    use ladoga_model::Version;
+
     use super::*;
 
     const NOW_MS: u64 = 1_000;

@@ -215,13 +215,13 @@ mod tests {
         }
         for text in ["", "B", "MiB", "-1", "+16777216", "1.5GiB", "12 parsecs", "16777215"] {
             let expected = "at least 16MiB, as a size such as 512MiB, 4GiB or 1000000";
-            assert_eq!(memory(text).as_deref(), Err(expected), "{text}");
+            assert_eq!(memory(text), Err(expected.to_owned()), "{text}");
         }
         assert_eq!(memory("64TiB"), Ok(MEMORY_BYTES_MAX));
         for text in ["70368744177665", "65TiB", "99999999999TiB", &"9".repeat(50)] {
-            assert_eq!(memory(text).as_deref(), Err("at most 64TiB"), "{text}");
-            assert_eq!(parse_size(&"9".repeat(50)), None);
+            assert_eq!(memory(text), Err("at most 64TiB".to_owned()), "{text}");
         }
+        assert_eq!(parse_size(&"9".repeat(50)), None);
     }
 
     #[test]

@@ -434,6 +434,8 @@ pub trait Admission: Clone + 'static {
 #[path = "asked_tests.rs"]
 mod asked_tests;
 #[cfg(test)]
+mod clock_tests;
+#[cfg(test)]
 #[path = "one_node_tests.rs"]
 mod tests;
 

@@ -34,7 +34,7 @@ const HTTP: &str = "this port speaks the protocol of Redis, and this is HTTP; th
 
 /// What holds memory while the client is waited for.
 #[derive(Clone, Copy)]
-enum Waits {
+enum Unfinished {
     /// A request, for its rest.
     Request,
     /// A transaction, for its end.
@@ -386,12 +386,12 @@ impl<K: KeyValue> Conversation<'_, K> {
     /// it may have to give back: the request in turn, or the transaction that waits for its end.
     async fn receive(&mut self) -> Result<(), Parting> {
         if let Some(room) = self.room.take() {
-            let received = self.receive_by(Some((&room.0, Waits::Request)), Taken::Value).await;
+            let received = self.receive_by(Some((&room.0, Unfinished::Request)), Taken::Value).await;
             self.room = Some(room);
             return received;
         }
         let queued = self.session.transaction.room.take();
-        let held = queued.as_ref().map(|(permit, _)| (permit, Waits::Transaction));
+        let held = queued.as_ref().map(|(permit, _)| (permit, Unfinished::Transaction));
         let received = self.receive_by(held, Taken::Value).await;
         self.session.transaction.room = queued;
         received
@@ -408,20 +408,20 @@ impl<K: KeyValue> Conversation<'_, K> {
     /// The same within a request, which has to go on.
     pub(super) async fn receive_more(&mut self, permit: Option<&Permit>) -> Result<(), Parting> {
         self.link.flush().await?;
-        self.receive_by(permit.map(|permit| (permit, Waits::Request)), Taken::Upload).await?;
+        self.receive_by(permit.map(|permit| (permit, Unfinished::Request)), Taken::Upload).await?;
         if self.link.buffers().has_ended { Err(Parting::Over) } else { Ok(()) }
     }
 
     /// The same with what the client has taken, which it may have to give back.
-    async fn receive_by(&mut self, held: Option<(&Permit, Waits)>, taken: Taken) -> Result<(), Parting> {
+    async fn receive_by(&mut self, held: Option<(&Permit, Unfinished)>, taken: Taken) -> Result<(), Parting> {
         let before = self.link.buffers().input.len();
         let permit = held.map(|(permit, _)| permit);
         permit.into_iter().for_each(Permit::waits);
         let received = poll_fn(|context| {
-            if let Some((permit, waits)) = held
+            if let Some((permit, unfinished)) = held
                 && permit.poll_displaced(context).is_ready()
             {
-                return Poll::Ready(Err(self.displaced(taken, waits)));
+                return Poll::Ready(Err(self.displaced(taken, unfinished)));
             }
             match self.link.poll_receive(context) {
                 Poll::Pending if self.is_over() || self.is_to_move() => Poll::Ready(Ok(())),
@@ -438,14 +438,14 @@ impl<K: KeyValue> Conversation<'_, K> {
     }
 
     /// Others needed the memory of what waits for more from the client.
-    fn displaced(&self, taken: Taken, waits: Waits) -> Parting {
+    fn displaced(&self, taken: Taken, unfinished: Unfinished) -> Parting {
         self.door.door.core.metrics.displaced(taken);
-        Parting::Say(Reply::error(match waits {
-            Waits::Request => {
+        Parting::Say(Reply::error(match unfinished {
+            Unfinished::Request => {
                 "the request arrived too slowly, and the node needed its memory for other requests; send it again, faster or \
                  later"
             }
-            Waits::Transaction => {
+            Unfinished::Transaction => {
                 "the transaction waited too long for its EXEC, and the node needed its memory for other requests; nothing of \
                  it happened, send it again"
             }

@@ -50,6 +50,24 @@ fn a_checkpoint_is_read_in_pieces_and_released() {
     assert!(left.iter().all(|(path, _)| path.ends_with("store")), "{left:?}");
 }
 
+/// Who had killed four commands was told to send fewer requests.
+#[test]
+fn who_finds_all_checkpoints_taken_is_told_how_long_to_wait() {
+    let node = Node::start();
+    let ids: Vec<String> = (0..4).map(|_| begin(&node)).collect();
+    let refused = ask(&node, "POST", "");
+    assert_refusal(&refused, 503, "a fifth checkpoint");
+    let wait_s: u64 = refused.header("retry-after").and_then(|text| text.parse().ok()).expect("seconds");
+    assert!((1..=61).contains(&wait_s), "{refused:?}");
+    let told = refused.text();
+    assert!(told.contains(&format!("wait {wait_s} s at most")) && !told.contains("fewer"), "{told}");
+    let directory = Directory::new();
+    let command = ["backup", "create", "--to", &text(directory.path()), "--url", &node.url()];
+    Ladoga::new(command).run().expect_failure(1, &["4 checkpoints", "s at most"]);
+    assert_eq!(ask(&node, "DELETE", &format!("?id={}", ids[0])).status, 202);
+    begin(&node);
+}
+
 #[test]
 fn nothing_but_the_files_of_a_checkpoint_can_be_read() {
     let node = Node::start();
@@ -135,7 +153,10 @@ fn there_are_few_checkpoints_and_none_after_a_start() {
     let held: Vec<String> = (0..4).map(|_| begin(&node)).collect();
     let refused = ask(&node, "POST", "");
     assert_refusal(&refused, 503, "a fifth one");
-    assert!(refused.header("retry-after").is_some() && refused.text().contains("four"), "{refused:?}");
+    assert!(
+        refused.header("retry-after").is_some() && refused.text().contains("4 checkpoints"),
+        "{refused:?}"
+    );
     assert_eq!(ask(&node, "DELETE", &format!("?id={}", held[1])).status, 202);
     begin(&node);
     node.crash();

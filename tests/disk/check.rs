@@ -73,6 +73,16 @@ fn a_check_changes_nothing() {
     drop(flipped);
 }
 
+/// It made a lock file in a copy that had none.
+#[test]
+fn a_copy_without_a_lock_stays_without() {
+    let node = filled();
+    let lock = node.data().join("LOCK");
+    fs::remove_file(&lock).expect("a lock file");
+    check(node.data()).expect_success();
+    assert!(!lock.exists(), "a check only reads");
+}
+
 /// Flips bits all over the files of a directory, one at a time; each has to be found.
 fn expect_every_flip_found(directory: &str, files_max: usize) {
     let node = filled();

@@ -77,6 +77,20 @@ fn a_log_that_cannot_go_on_ends_the_writes_and_not_the_reads() {
     }
 }
 
+/// The client was told, and nobody else.
+#[test]
+fn a_large_value_that_cannot_be_written_is_in_the_log() {
+    let node = Launch::new().flag("--memory", "16MiB").start();
+    fs::rename(node.data().join("blobs"), node.data().join("moved")).expect("a directory to move");
+    let mut connection = node.connect();
+    let refused = connection.request("PUT", &entity("large"), Some(&value(1, 400_000)));
+    assert_refusal(&refused, 503, "PUT of a large value that has no place");
+    let log = node.log();
+    let line = log.lines().find(|line| line.contains("a large value could not be written"));
+    assert!(line.is_some_and(|line| line.contains("No such file or directory")), "{log}");
+    node.connect().put("small", b"value");
+}
+
 /// What it acknowledged after that was in files without a name.
 #[test]
 fn a_node_whose_directory_was_removed_takes_no_writes_and_says_so() {

@@ -58,7 +58,12 @@ fn what_a_client_has_is_not_sent_again() {
         let bytes = value(1, length);
         let tag = etag(&ask(&mut connection, "PUT", "k", "", Some(&bytes)));
         for method in ["GET", "HEAD"] {
-            for header in [format!("If-None-Match: {tag}\r\n"), "if-none-match: *\r\n".to_owned()] {
+            // Proxies that compress what they pass on make tags weak.
+            for header in [
+                format!("If-None-Match: {tag}\r\n"),
+                format!("If-None-Match: \"x\", W/{tag}\r\n"),
+                "if-none-match: *\r\n".to_owned(),
+            ] {
                 let read = ask(&mut connection, method, "k", &header, None);
                 assert_eq!(
                     (read.status, &read.body[..], etag(&read)),
@@ -69,14 +74,16 @@ fn what_a_client_has_is_not_sent_again() {
             }
             for header in [
                 "If-None-Match: \"another\"\r\n".to_owned(),
-                format!("If-None-Match: W/{tag}\r\n"),
+                "If-None-Match: W/\"another\"\r\n".to_owned(),
                 format!("If-Match: {tag}\r\n"),
             ] {
                 let read = ask(&mut connection, method, "k", &header, None);
                 assert_eq!((read.status, etag(&read)), (200, tag.clone()), "{method} {header}");
             }
-            let read = ask(&mut connection, method, "k", "If-Match: \"another\"\r\n", None);
-            assert_eq!((read.status, etag(&read)), (412, tag.clone()), "{method}");
+            for header in ["If-Match: \"another\"\r\n".to_owned(), format!("If-Match: W/{tag}\r\n")] {
+                let read = ask(&mut connection, method, "k", &header, None);
+                assert_eq!((read.status, etag(&read)), (412, tag.clone()), "{method} {header}");
+            }
         }
     }
     connection.delete("k");

@@ -1,7 +1,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::support::{
-    Connection, Launch, Node, Response, WallClocks, assert_refusal, entity, value, wait_until,
+    Connection, Launch, Node, Response, WallClocks, assert_refusal, differs_on_cassandra, entity, value,
+    wait_until,
 };
 
 fn now_ms() -> u64 {
@@ -157,6 +158,8 @@ fn what_has_expired_is_nothing_to_a_condition_and_a_sum_lives_as_long_as_its_num
     let sum = connection.request("POST", &format!("{}&increment=1", entity("number")), None);
     assert_eq!((sum.status, sum.text()), (200, "42"));
     assert!(expires.is_some());
+    // The answer to an increment did not say so.
+    assert_eq!(sum.header("ladoga-expires").map(str::to_owned), expires);
     assert_eq!(connection.get("number").header("ladoga-expires").map(str::to_owned), expires);
     wait_until("its end", || node.connect().get("key").status == 404);
     let gone = connection.get("key");
@@ -165,7 +168,31 @@ fn what_has_expired_is_nothing_to_a_condition_and_a_sum_lives_as_long_as_its_num
     assert_refusal(&refused, 412, "If-Match of what has expired");
     let counted = connection.request("POST", &format!("{}&increment=5", entity("key")), None);
     assert_eq!((counted.status, counted.text()), (200, "5"), "what has expired counts as 0");
+    assert_eq!(counted.header("ladoga-expires"), None);
     assert_eq!(connection.get("key").header("ladoga-expires"), None);
+}
+
+#[test]
+fn a_line_that_adds_to_a_number_says_when_that_expires() {
+    let node = Node::start();
+    let mut connection = node.connect();
+    let put = connection.request("PUT", &living("number", "1h"), Some(b"41"));
+    assert_eq!(put.status, 201);
+    let expires = expires_ms(&connection.get("number"));
+    assert!(expires.is_some());
+    for path in ["/v0/batch", "/v0/batch?atomic=true"] {
+        if path.contains("atomic") && differs_on_cassandra("a batch is not atomic") {
+            continue;
+        }
+        let line = b"{\"op\":\"increment\",\"key\":\"number\",\"by\":1}\n";
+        let answer = connection.request("POST", path, Some(line));
+        let answer: serde_json::Value = serde_json::from_slice(&answer.body).expect("a line of JSON");
+        assert_eq!(
+            (&answer["status"], answer["expires_ms"].as_u64()),
+            (&200.into(), expires),
+            "{path}: {answer}"
+        );
+    }
 }
 
 fn expire(connection: &mut Connection, key: &str, ttl: &str) -> Response {

@@ -1,4 +1,5 @@
 use crate::client::RespNode;
+use crate::support::Launch;
 
 /// Commands and their replies, on one connection, in order.
 #[track_caller]
@@ -155,6 +156,36 @@ fn what_clients_say_first_is_understood() {
     assert!(client.ask("CLIENT REPLY SKIP PING").starts_with("-ERR wrong number"));
     assert_eq!(client.ask("QUIT"), "+OK\r\n");
     assert!(client.rest().is_empty());
+}
+
+/// It was `always` on each node.
+#[test]
+fn appendfsync_is_what_the_node_was_started_with() {
+    for (fsync, appendfsync) in [("always", "always"), ("everysec", "everysec"), ("never", "no")] {
+        let node = RespNode::launch(Launch::new().flag("--fsync", fsync));
+        let expected = format!("*2\r\n$11\r\nappendfsync\r\n${}\r\n{appendfsync}\r\n", appendfsync.len());
+        assert_eq!(node.connect().ask("CONFIG GET AppendFsync"), expected);
+    }
+}
+
+#[test]
+fn commands_are_listed_by_a_filter() {
+    let node = RespNode::start();
+    converse(
+        &node,
+        &[
+            ("COMMAND LIST FILTERBY PATTERN GETR*", "*1\r\n$8\r\ngetrange"),
+            ("command list filterby pattern ?in?", "*1\r\n$4\r\nping"),
+            ("COMMAND LIST FILTERBY PATTERN x*", "*0"),
+            ("COMMAND LIST FILTERBY MODULE json", "*0"),
+            ("COMMAND LIST FILTERBY ACLCAT string", "*0"),
+            ("COMMAND LIST FILTERBY NAME x", "-ERR syntax error"),
+            ("COMMAND LIST FILTERBY PATTERN", "-ERR syntax error"),
+            ("COMMAND LIST get", "-ERR syntax error"),
+        ],
+    );
+    let all = node.connect().ask("COMMAND LIST");
+    assert_eq!(node.connect().ask("COMMAND LIST FILTERBY PATTERN *"), all);
 }
 
 #[test]

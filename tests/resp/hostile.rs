@@ -247,6 +247,28 @@ fn first_words_arrive_byte_by_byte() {
     assert_eq!(client.rest(), b"-ERR Protocol error: expected '$', got '*'\r\n");
 }
 
+/// One that arrived at once with its end was served, however long it was.
+#[test]
+fn a_line_has_64_kib_at_most() {
+    let node = RespNode::start();
+    for bytes in [(64 << 10) + 1, 200_000] {
+        let mut client = node.connect();
+        let line = format!("ECHO {}\r\n", "x".repeat(bytes));
+        // The node may have had enough before it has everything.
+        let _ = client.stream().write_all(line.as_bytes());
+        let told = client.rest();
+        assert!(
+            told.is_empty() || told == b"-ERR Protocol error: too big inline request\r\n",
+            "{}",
+            told.escape_ascii()
+        );
+    }
+    let mut client = node.connect();
+    let word = "x".repeat(60_000);
+    client.send(format!("ECHO {word}\r\n").as_bytes());
+    assert_eq!(client.reply(), format!("$60000\r\n{word}\r\n").into_bytes());
+}
+
 /// A page that somebody has open makes a browser send this to any port of the machine.
 #[test]
 fn a_request_of_http_runs_no_commands() {
@@ -282,5 +304,9 @@ fn a_transaction_that_waits_gives_its_memory_up() {
         node.connect().ask_bytes(&[b"SET", b"k", &value(1, 100_000)]) == b"+OK\r\n"
     });
     let told = idle.rest();
-    assert!(told.starts_with(b"-ERR the request arrived too slowly"), "{}", told.escape_ascii());
+    assert!(
+        told.starts_with(b"-ERR the transaction waited too long for its EXEC"),
+        "{}",
+        told.escape_ascii()
+    );
 }

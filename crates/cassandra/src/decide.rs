@@ -102,14 +102,14 @@ impl At {
         key: &[u8],
         by: i64,
         precondition: &Precondition,
-    ) -> Result<(i64, Version), Error> {
+    ) -> Result<(i64, Stamp), Error> {
         let add = |before: Option<&Before>, now_ms| {
             let Sum { number, expires_at_ms } = sum(precondition, before, by, now_ms)?;
             let text = Bytes::from(number.to_string());
             Ok((Change::Put(Written::Inline(text), expires_at_ms), number))
         };
         let (stamp, number) = self.decide(key, Part::Whole, Known::Unread, add).await?;
-        Ok((number, stamp.version))
+        Ok((number, stamp))
     }
 
     /// Changes when a value expires. Its row is written again: in Cassandra each column has its own time to live.

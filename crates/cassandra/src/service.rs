@@ -170,7 +170,7 @@ impl KeyValue for Cassandra {
         context: &Context,
         key: K,
         by: i64,
-    ) -> Later<Result<(i64, Version), Error>> {
+    ) -> Later<Result<(i64, Stamp), Error>> {
         let checked = self.check(context).and_then(|()| self.shared.check_decides());
         let (at, precondition, begun) = (self.at(context), context.precondition.clone(), self.begin());
         Box::pin(async move {

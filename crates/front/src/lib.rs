@@ -31,4 +31,4 @@ pub use auth::{Access, Audit, Guard, Hosts};
 pub use connection::{Core, Link, handshakes};
 pub use door::{ClusterDoor, Door, Opening};
 pub use entrances::{Client, Entrances};
-pub use resp::{Cursors, RespDoor};
+pub use resp::{Cursors, RespDoor, RespSettings};

@@ -95,7 +95,7 @@ impl<S: Store, A: Admission> OneNode<S, A> {
         Box::pin(async move { updated.await? })
     }
 
-    fn add(&self, context: &Context, key: &[u8], by: i64) -> Later<Result<(i64, Version), Error>> {
+    fn add(&self, context: &Context, key: &[u8], by: i64) -> Later<Result<(i64, Stamp), Error>> {
         let admitted = self.store.admit(WriteKind::Put, NUMBER_BYTES_MAX as u64).map_err(Error::from);
         let stamp = match admitted.and_then(|()| self.admission.stamp_of_update(key)) {
             Ok(stamp) => stamp,
@@ -108,7 +108,7 @@ impl<S: Store, A: Admission> OneNode<S, A> {
                 Err(error) => return (None, Err(error)),
             };
             let (stamp, text) = (Stamp { expires_at_ms, ..stamp() }, Bytes::from(number.to_string()));
-            (Some(Cell { stamp, value: Some(model::Value::Inline(text)) }), Ok((number, stamp.version)))
+            (Some(Cell { stamp, value: Some(model::Value::Inline(text)) }), Ok((number, stamp)))
         });
         Box::pin(async move { updated.await? })
     }
@@ -292,7 +292,7 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         context: &Context,
         key: K,
         by: i64,
-    ) -> impl Future<Output = Result<(i64, Version), Error>> + use<S, A, K> + 'static {
+    ) -> impl Future<Output = Result<(i64, Stamp), Error>> + use<S, A, K> + 'static {
         self.add(context, key.as_ref(), by)
     }
 
@@ -390,6 +390,8 @@ fn as_of_now<A: Admission>(found: Option<StoredCell>, admission: &A) -> Option<S
 #[cfg(test)]
 #[path = "asked_tests.rs"]
 mod asked_tests;
+#[cfg(test)]
+mod clock_tests;
 #[cfg(test)]
 #[path = "one_node_tests.rs"]
 mod tests;

@@ -181,7 +181,7 @@ pub(super) async fn take(service: &Service, step: &Step, context: &Context) -> R
         Act::Put(byte) => service.put(context, key, Bytes::from(byte.to_string()), ()).await,
         Act::Delete => service.delete(context, key).await,
         Act::Increment(by) => {
-            service.increment(context, key, i64::from(by)).await.map(|(_, version)| version)
+            service.increment(context, key, i64::from(by)).await.map(|(_, stamp)| stamp.version)
         }
         Act::Expire(ttl) => service.expire(context, key, ttl).await.map(|stamp| stamp.version),
     }

@@ -198,7 +198,7 @@ fn one_condition_that_is_not_met_keeps_all_of_them_from_being_written() {
         let (env, _disk, _clock) = sim::env(1);
         on_a_loop(&env, durability, async |service| {
             let before = written(&service, round_of(1)).await;
-            let versions: Vec<Version> = before.iter().map(|written| written.version).collect();
+            let versions: Vec<Version> = before.iter().map(|written| written.stamp.version).collect();
             assert!(versions.is_sorted() && versions.windows(2).all(|two| two[0] < two[1]), "{versions:?}");
             let stale = KeyWrite {
                 precondition: Precondition::IfMatch([versions[3]].into()),

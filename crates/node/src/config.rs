@@ -2,7 +2,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ladoga_access::PeerSecret;
-use ladoga_front::Access;
+use ladoga_front::{Access, RespSettings};
 use ladoga_replica::{Membership, PeerLimits};
 use ladoga_runtime::Traces;
 use ladoga_server::{Limits, Placement};
@@ -14,8 +14,8 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// Where clients of Redis connect, if they may.
     pub resp: Vec<SocketAddr>,
-    /// Whether these may delete everything at once.
-    pub resp_flush: bool,
+    /// What these may do and learn.
+    pub resp_settings: RespSettings,
     /// How many event loops there are, at least 1.
     pub event_loops: usize,
     /// Which of them serve.
@@ -41,7 +41,7 @@ impl Config {
         Config {
             listen,
             resp: Vec::new(),
-            resp_flush: false,
+            resp_settings: RespSettings::default(),
             event_loops,
             placement: Placement::AllLoops,
             membership: None,

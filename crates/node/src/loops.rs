@@ -2,7 +2,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ladoga_env::Clock;
-use ladoga_front::{Access, ClusterDoor, Core, Cursors, Door, Entrances, Opening, RespDoor, handshakes};
+use ladoga_front::{
+    Access, ClusterDoor, Core, Cursors, Door, Entrances, Opening, RespDoor, RespSettings, handshakes,
+};
 use ladoga_runtime::{Gate, LoopContext, Metrics};
 use ladoga_server::Limits;
 use ladoga_service::KeyValue;
@@ -26,8 +28,7 @@ pub(crate) struct Loops {
     pub(crate) uploads: Gate,
     /// Where scans of clients of Redis are.
     cursors: Arc<Cursors>,
-    /// Whether they may delete everything at once.
-    resp_flush: bool,
+    resp_settings: RespSettings,
     pub(crate) access: Arc<Access>,
 }
 
@@ -35,7 +36,7 @@ impl Loops {
     pub(crate) fn new(
         limits: Limits,
         event_loops: usize,
-        (resp_flush, access): (bool, Arc<Access>),
+        (resp_settings, access): (RespSettings, Arc<Access>),
         clock: Arc<dyn Clock>,
     ) -> Loops {
         let gate = |max, window_ms, bound| Gate::new(max as u64, window_ms, bound, Arc::clone(&clock));
@@ -52,7 +53,7 @@ impl Loops {
             ),
             handshakes: handshakes(Arc::clone(&clock)),
             cursors: Arc::default(),
-            resp_flush,
+            resp_settings,
             access,
             metrics: Arc::new(Metrics::new(event_loops)),
             limits,
@@ -64,7 +65,7 @@ impl Loops {
     /// All ways in that there are, for the event loop of this number.
     pub(crate) fn entrances<K: KeyValue>(&self, index: usize, door: Door<K>) -> Entrances<K> {
         let door = Rc::new(door);
-        let resp = RespDoor::new(Rc::clone(&door), Arc::clone(&self.cursors), index, self.resp_flush);
+        let resp = RespDoor::new(Rc::clone(&door), Arc::clone(&self.cursors), index, self.resp_settings);
         Entrances::new(door, resp)
     }
 

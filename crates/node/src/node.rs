@@ -67,7 +67,7 @@ pub struct Node<S: Store> {
 impl<S: Store> Node<S> {
     /// Listens. Until a store is opened, requests are answered with `503`.
     pub fn start(config: Config, clock: Arc<dyn Clock>, net: Arc<dyn Net>) -> Result<Node<S>, StartError> {
-        let Config { listen, resp, resp_flush, event_loops, placement, membership, limits, .. } = config;
+        let Config { listen, resp, resp_settings, event_loops, placement, membership, limits, .. } = config;
         let (peer_limits, peer_secret, access) = (config.peer_limits, config.peer_secret, config.access);
         let traces = config.traces;
         let listen = vec![listen, resp];
@@ -81,7 +81,7 @@ impl<S: Store> Node<S> {
                 Membership::Cluster(Arc::new(cluster.with_secret(peer_secret).with_tls(tls)))
             }
         };
-        let loops = Loops::new(limits.clone(), event_loops, (resp_flush, access), Arc::clone(&clock));
+        let loops = Loops::new(limits.clone(), event_loops, (resp_settings, access), Arc::clone(&clock));
         let metrics = Arc::clone(&loops.metrics);
         let shared = Arc::new(Shared { loops, store: OnceLock::new(), opened: Notify::new() });
         let config = ServerConfig {

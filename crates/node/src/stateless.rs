@@ -25,11 +25,12 @@ pub struct Stateless {
 impl Stateless {
     /// Listens, and serves from there.
     pub fn start(config: Config, clock: Arc<dyn Clock>, driver: Driver) -> Result<Stateless, StartError> {
-        let Config { listen, resp, resp_flush, event_loops, placement, limits, access, traces, .. } = config;
+        let Config { listen, resp, resp_settings, event_loops, placement, limits, access, traces, .. } =
+            config;
         let of_loops = Arc::clone(&access);
         let supervisor = Supervisor::default();
         let loops =
-            Arc::new(Loops::new(limits.clone(), event_loops, (resp_flush, of_loops), Arc::clone(&clock)));
+            Arc::new(Loops::new(limits.clone(), event_loops, (resp_settings, of_loops), Arc::clone(&clock)));
         let (metrics, listen) = (Arc::clone(&loops.metrics), vec![listen, resp]);
         let config = ServerConfig {
             listen,

@@ -275,6 +275,8 @@ impl Parser {
     ) -> Result<Option<std::ops::Range<usize>>, ProtocolError> {
         let unseen = self.position + self.looked_bytes;
         match memchr(b'\r', &input[unseen..]) {
+            // However the bytes are cut, a line is as long.
+            Some(at) if self.looked_bytes + at > LINE_BYTES_MAX => Err(too_big),
             Some(at) if unseen + at + 1 < input.len() => {
                 self.looked_bytes = 0;
                 Ok(Some(self.position..unseen + at))
@@ -297,6 +299,9 @@ impl Parser {
             return if input.len() > LINE_BYTES_MAX { Err(ProtocolError::InlineTooBig) } else { Ok(None) };
         };
         let end = self.looked_bytes + at;
+        if end > LINE_BYTES_MAX {
+            return Err(ProtocolError::InlineTooBig);
+        }
         self.looked_bytes = 0;
         let line = input.split_to(end + 1);
         let line = &line[..end];

@@ -135,6 +135,17 @@ pub enum Error {
     /// Nothing is kept here that could be backed up.
     #[error("this node keeps nothing on its own disk: back up the engine behind it by its own means")]
     NoBackups,
+    /// There are as many checkpoints as there may be.
+    #[error(
+        "over capacity: this node has {checkpoints_max} checkpoints for backups, and no more at a time; wait until another backup ends{}",
+        or_until_released(*.wait_s)
+    )]
+    CheckpointsTaken {
+        /// How many there may be.
+        checkpoints_max: usize,
+        /// After how many seconds the first of them is released, if nobody reads it until then; `None` if all are being made.
+        wait_s: Option<u64>,
+    },
     /// A checkpoint is not there any more, or has no such file.
     #[error(
         "there is no such {what}; a checkpoint is released when it is unused for a minute or the node is restarted"
@@ -159,6 +170,12 @@ pub enum Error {
 
 fn after_a_colon(missing: &[String]) -> String {
     if missing.is_empty() { String::new() } else { format!(": {}", missing.join("; ")) }
+}
+
+fn or_until_released(wait_s: Option<u64>) -> String {
+    wait_s.map_or_else(String::new, |wait_s| {
+        format!("; if no other backup is running, wait {wait_s} s at most: what an interrupted one left is released after a minute")
+    })
 }
 
 fn what(is_copy: bool) -> &'static str {

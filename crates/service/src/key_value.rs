@@ -72,13 +72,13 @@ pub trait KeyValue: 'static {
         key: K,
     ) -> impl Future<Output = Result<Version, Error>> + use<Self, K> + 'static;
 
-    /// Adds to the number under a key: see [`incremented`](crate::incremented). Answers the sum and its version.
+    /// Adds to the number under a key: see [`incremented`](crate::incremented). Answers the sum, its version, and when it expires.
     fn increment<K: AsRef<[u8]> + 'static>(
         &self,
         context: &Context,
         key: K,
         by: i64,
-    ) -> impl Future<Output = Result<(i64, Version), Error>> + use<Self, K> + 'static;
+    ) -> impl Future<Output = Result<(i64, Stamp), Error>> + use<Self, K> + 'static;
 
     /// Changes when the value under a key expires: after this time, counted from now, or never. The value stays as it is. Answers its
     /// new version and expiry; fails with [`Error::NotFound`] if there is no value.

@@ -1,7 +1,7 @@
 //! Writes of several keys that happen all or none: what they come to, as a pure function of the newest cells of their keys.
 
 use bytes::Bytes;
-use ladoga_model::{Cell, Stamp, Ttl, Value, Version};
+use ladoga_model::{Cell, Stamp, Ttl, Value};
 
 use crate::{Error, NUMBER_BYTES_MAX, Precondition, Sum, may_write, sum};
 
@@ -41,8 +41,8 @@ impl KeyChange {
 /// What one of them came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyWritten {
-    /// Its version.
-    pub version: Version,
+    /// Its version, and when it expires.
+    pub stamp: Stamp,
     /// The sum, if it added to a number.
     pub sum: Option<i64>,
 }
@@ -80,7 +80,7 @@ pub fn decide_together<L, M, S: FnOnce() -> Stamp>(
         let stamp = Stamp { expires_at_ms, ..stamp() };
         newest[number] = Some(Cell { stamp, value: value.clone().map(Value::Inline) });
         cells.push((number, Cell { stamp, value: value.map(Value::Inline) }));
-        written.push(KeyWritten { version: stamp.version, sum });
+        written.push(KeyWritten { stamp, sum });
     }
     (cells, Ok(written))
 }
@@ -110,6 +110,8 @@ fn decide<L>(
 
 #[cfg(test)]
 mod tests {
+    use ladoga_model::Version;
+
     use super::*;
 
     const NOW_MS: u64 = 1_000;

@@ -1,7 +1,7 @@
 //! One request of a client, as it asks the node that coordinates it.
 
 use bytes::Bytes;
-use ladoga_model::{Replicas, Version};
+use ladoga_model::{Replicas, Stamp, Version};
 use ladoga_replica::simulated::{last_time_ms, last_version};
 use ladoga_service::{Context, Error, KeyValue, Lookup, Precondition, Upload};
 
@@ -82,7 +82,7 @@ pub(crate) async fn ask(service: &impl KeyValue, request: &Request) -> Result<An
             };
         }
         Wish::Increment => {
-            let (sum, version) = service.increment(&context, key, 1).await?;
+            let (sum, Stamp { version, .. }) = service.increment(&context, key, 1).await?;
             return Ok(Answer::Counted(u64::try_from(sum).expect("it only grows"), version));
         }
         Wish::Put { value, .. } => {

@@ -1,12 +1,12 @@
 //! Verification of a data directory that no process has open: every checksum, every order, every count.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use ladoga_env::Env;
+use ladoga_env::{Disk, Env, Lock, OpenMode};
 
 use crate::blob::{Blob, BlobRegistry};
-
 use crate::coding::key_hash;
 use crate::engine::{levels_of, take_lock};
 use crate::error::Error;
@@ -50,13 +50,12 @@ pub struct CheckProgress {
 pub fn check(env: &Env, dir: &Path, progress: &mut dyn FnMut(CheckProgress)) -> Result<CheckReport, Error> {
     let disk = &*env.disk;
     expect_no_restore(disk, dir)?;
-    // Before the lock, which would create its file in whatever directory was named by mistake.
     let recovered = read_manifest(disk, dir)?;
     let Some(recovered) = recovered else {
-        let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
+        let missing = std::io::Error::from(ErrorKind::NotFound);
         return Err(Error::io("open", dir.join(paths::CURRENT))(missing));
     };
-    let _lock = take_lock(disk, dir)?;
+    let lock = lock_if_there(disk, dir)?;
     let counters = Arc::new(Counters::default());
     let shared = Arc::new(TableShared {
         disk: env.disk.clone(),
@@ -85,7 +84,21 @@ pub fn check(env: &Env, dir: &Path, progress: &mut dyn FnMut(CheckProgress)) -> 
     if let Err(error) = check_log(env, dir, &recovered, &shared, &mut report) {
         report.errors.push(error);
     }
+    // A node that was started meanwhile has made the file, and changed what was read here.
+    if lock.is_none() {
+        lock_if_there(disk, dir)?;
+    }
     Ok(report)
+}
+
+/// Takes the lock, unless its file is missing, as in a copy: to take it would create it, and a check only reads.
+fn lock_if_there(disk: &dyn Disk, dir: &Path) -> Result<Option<Box<dyn Lock>>, Error> {
+    let path = dir.join(paths::LOCK);
+    match disk.open(&path, OpenMode::Read) {
+        Ok(_) => take_lock(disk, dir).map(Some),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io("open", path)(error)),
+    }
 }
 
 /// Counts what a table holds, to compare it with the table's properties.

@@ -35,7 +35,7 @@ pub enum Error {
         found: String,
     },
     /// There is no room for more data. Deletes still work, and puts do again once there is room.
-    #[error("the disk is full: {free_bytes} bytes are free, {needed_bytes} are reserved")]
+    #[error("the disk is full: {free_bytes} bytes are free, {needed_bytes} are needed")]
     DiskFull {
         /// Bytes that were free at the last look.
         free_bytes: u64,
@@ -43,7 +43,7 @@ pub enum Error {
         needed_bytes: u64,
     },
     /// An earlier write or sync of the log or the manifest failed, so nothing can be promised until a reopen.
-    #[error("writes are refused until the store is reopened: {reason}")]
+    #[error("writes are refused until the node is restarted: {reason}")]
     Poisoned {
         /// The first failure.
         reason: String,

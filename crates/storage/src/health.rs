@@ -15,6 +15,12 @@ pub enum WriteState {
     Poisoned = 2,
 }
 
+/// How much has to be free on a full disk before puts are taken again: an eighth more than the reserve, so that the state does not
+/// flap.
+const fn open_again_bytes(reserve_bytes: u64) -> u64 {
+    reserve_bytes + reserve_bytes / 8
+}
+
 /// Why writes are refused, if they are.
 #[derive(Default)]
 pub(crate) struct Health {
@@ -51,14 +57,13 @@ impl Health {
         Error::Poisoned { reason: reason.clone() }
     }
 
-    /// Notes how much space is free. Puts are taken again once an eighth more is free than the reserve, so that the state does
-    /// not flap.
+    /// Notes how much space is free.
     pub(crate) fn observe_free(&self, free_bytes: u64, reserve_bytes: u64) {
         self.free_bytes.store(free_bytes, Ordering::Relaxed);
         let (open, full) = (WriteState::Open as u8, WriteState::DiskFull as u8);
         let (from, to) = if free_bytes < reserve_bytes {
             (open, full)
-        } else if free_bytes >= reserve_bytes + reserve_bytes / 8 {
+        } else if free_bytes >= open_again_bytes(reserve_bytes) {
             (full, open)
         } else {
             return;
@@ -79,7 +84,8 @@ impl Health {
             WriteState::Open => Ok(()),
             WriteState::DiskFull if !has_puts => Ok(()),
             WriteState::DiskFull => {
-                Err(Error::DiskFull { free_bytes: self.free_bytes(), needed_bytes: reserve_bytes })
+                let needed_bytes = open_again_bytes(reserve_bytes);
+                Err(Error::DiskFull { free_bytes: self.free_bytes(), needed_bytes })
             }
             WriteState::Poisoned => Err(Error::Poisoned { reason: self.reason().unwrap_or_default() }),
         }
@@ -99,6 +105,8 @@ mod tests {
         health.admit(false, 100).expect("deletes go on");
         health.observe_free(105, 100);
         assert_eq!(health.state(), WriteState::DiskFull, "not enough to come back");
+        let told = health.admit(true, 100).expect_err("full").to_string();
+        assert_eq!(told, "the disk is full: 105 bytes are free, 112 are needed", "no contradiction");
         health.observe_free(113, 100);
         health.admit(true, 100).expect("there is room");
 

@@ -129,7 +129,8 @@ pub(super) fn increment<K: KeyValue>(
     let context = call.write_context(&target, precondition);
     let added = call.service()?.increment(&context, target, by);
     Ok(Reply::later(async move {
-        let (sum, version) = added.await?;
-        Ok(Outcome::Answer(Answer::content(TEXT, sum.to_string()).with_version(version)))
+        let (sum, stamp) = added.await?;
+        let answer = Answer { expires: expiry(stamp), ..Answer::content(TEXT, sum.to_string()) };
+        Ok(Outcome::Answer(answer.with_version(stamp.version)))
     }))
 }

@@ -57,8 +57,8 @@ impl LineAnswer {
     }
 
     /// `200` with the sum of an increment.
-    pub(crate) fn sum(version: Version, sum: i64) -> LineAnswer {
-        LineAnswer::value(Stamp::new(version), Bytes::from(sum.to_string()))
+    pub(crate) fn sum(stamp: Stamp, sum: i64) -> LineAnswer {
+        LineAnswer::value(stamp, Bytes::from(sum.to_string()))
     }
 
     /// `200` with a value that is not in memory.

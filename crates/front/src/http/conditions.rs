@@ -50,7 +50,7 @@ pub(crate) enum ConditionError {
 pub(crate) enum Tags {
     /// `*`
     Any,
-    /// The versions that it lists. A weak tag, or a tag that no node gives out, matches nothing.
+    /// The versions that it lists. A tag that no node gives out matches nothing, nor does a weak one of `If-Match`.
     Versions(Vec<Version>),
 }
 
@@ -79,7 +79,8 @@ impl Tags {
                 if count > TAGS_MAX {
                     return Err(ConditionError::TooManyTags { name });
                 }
-                versions.extend(tag);
+                // RFC 9110, 13.1: `If-Match` takes the strong comparison, `If-None-Match` the weak one.
+                versions.extend(tag.version.filter(|_| !tag.is_weak || name == IF_NONE_MATCH));
                 rest = behind;
             }
         }
@@ -101,8 +102,15 @@ impl Tags {
     }
 }
 
-/// What is left of a list, and before it a tag with its version, if it is one that may match.
-type NextTag<'r> = Option<(Option<Version>, &'r [u8])>;
+/// An entity tag.
+struct Tag {
+    is_weak: bool,
+    /// The version that it stands for, if it is one that a node may have given out.
+    version: Option<Version>,
+}
+
+/// A tag of a list, and what is left of the list behind it.
+type NextTag<'r> = Option<(Tag, &'r [u8])>;
 
 /// The next tag of a list, with the comma behind it.
 fn next_tag(list: &[u8]) -> Result<NextTag<'_>, ()> {
@@ -121,7 +129,7 @@ fn next_tag(list: &[u8]) -> Result<NextTag<'_>, ()> {
     if !matches!(behind.first(), None | Some(b',')) {
         return Err(());
     }
-    Ok(Some((if is_weak { None } else { ETag::parse(opaque) }, behind)))
+    Ok(Some((Tag { is_weak, version: ETag::parse(opaque) }, behind)))
 }
 
 /// The conditions of a request. Most have none, and cost nothing.

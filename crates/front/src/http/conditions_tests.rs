@@ -41,6 +41,15 @@ fn a_weak_tag_and_one_of_others_match_nothing() {
     }
 }
 
+/// A cache that keeps weak tags never got a `304`.
+#[test]
+fn if_none_match_compares_weakly() {
+    let line = format!("\"x\", W/{A}, W/\"y\"");
+    assert_eq!(Tags::list(IF_NONE_MATCH, [line.as_bytes()].into_iter()), Ok(tags(version(1, 0))));
+    let of_batch = Conditions::of_members(Some(&line), None);
+    assert_eq!(of_batch, Ok(conditions(Some(Tags::Versions(Vec::new())), None)), "if_match does not");
+}
+
 #[test]
 fn what_is_no_list_is_refused() {
     let nonsense = [

@@ -9,7 +9,7 @@ use ladoga_runtime::OverCapacity;
 use ladoga_service::{Error, StoreError};
 
 use super::etag::ETag;
-use super::response::{Answer, TEXT};
+use super::response::{Answer, RETRY_AFTER, TEXT};
 use crate::auth::{Throttled, Unauthorized};
 
 /// The head of a request may have this many bytes of headers.
@@ -74,8 +74,7 @@ impl Refusal {
 
     /// `429`: the token has used what it may use.
     pub(crate) fn throttled(throttled: Throttled) -> Refusal {
-        let field = Some(("retry-after", throttled.wait_s().to_string().into()));
-        Refusal { field, ..Refusal::new(StatusCode::TOO_MANY_REQUESTS, throttled.to_string()) }
+        Refusal::new(StatusCode::TOO_MANY_REQUESTS, throttled.to_string()).after(throttled.wait_s())
     }
 
     /// `403`: not for this client.
@@ -202,14 +201,23 @@ impl Refusal {
 
     /// `507`: no room on the disk.
     pub(crate) fn no_room(reason: impl Display) -> Refusal {
-        let line =
-            format!("{reason}; reads and deletes still work, and writes will work again once there is space");
+        // A delete may read this, once there is no space even for deletes.
+        let line = format!(
+            "{reason}; reads still work, deletes do while some space is left for them, and writes will work again once there \
+             is space"
+        );
         Refusal::new(StatusCode::INSUFFICIENT_STORAGE, one_line(line))
     }
 
     /// The same, as the last answer of its connection.
     pub(crate) fn and_close(mut self) -> Refusal {
         self.closes = true;
+        self
+    }
+
+    /// The same, for who is to come back after so many seconds.
+    fn after(mut self, wait_s: u64) -> Refusal {
+        self.field = Some((RETRY_AFTER, wait_s.to_string().into()));
         self
     }
 
@@ -272,7 +280,9 @@ impl From<Error> for Refusal {
             | Error::TimeUnknown { .. }
             | Error::ClocksApart { .. }
             | Error::Starting { .. } => Refusal::too_few_replicas(error.to_string()),
-            Error::NotVouched { .. }
+            Error::CheckpointsTaken { wait_s: Some(wait_s), .. } => Refusal::unavailable(error).after(wait_s),
+            Error::CheckpointsTaken { wait_s: None, .. }
+            | Error::NotVouched { .. }
             | Error::ClockAhead(_)
             | Error::ClocksDiffer(_)
             | Error::TimeNotReserved

@@ -9,6 +9,8 @@ use super::etag::ETag;
 pub(crate) const OCTETS: &str = "application/octet-stream";
 /// Of lines for people, and of numbers.
 pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
+/// After how many seconds a client should come back.
+pub(super) const RETRY_AFTER: &str = "retry-after";
 /// How long a client that was refused for lack of capacity should wait before it retries.
 const RETRY_AFTER_SECONDS: &str = "1";
 
@@ -82,11 +84,13 @@ impl Answer {
         &'r self,
         room: &'r mut [(&'static str, &'r str); Answer::FIELDS_MAX],
     ) -> &'r [(&'static str, &'r str)] {
-        let retry_after = (self.status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_AFTER_SECONDS);
+        let says_when = matches!(self.field, Some((RETRY_AFTER, _)));
+        let is_temporary = self.status == StatusCode::SERVICE_UNAVAILABLE && !says_when;
+        let retry_after = is_temporary.then_some(RETRY_AFTER_SECONDS);
         let fields = [
             ("content-type", self.content_type),
             ("allow", self.allow),
-            ("retry-after", retry_after),
+            (RETRY_AFTER, retry_after),
             ("ladoga-profile", self.profile.as_deref()),
             ("etag", self.etag.as_ref().map(ETag::as_str)),
             ("ladoga-expires", self.expires.as_deref()),

@@ -1,11 +1,11 @@
 //! `COMMAND`: what commands there are.
 
-use ladoga_resp::{Reply, Request};
+use ladoga_resp::{Reply, Request, matches};
 
 use super::arguments::is;
 use super::failed::Failed;
 use super::served::{CommandResult, Served};
-use super::server::{unknown_subcommand, wrong_arguments};
+use super::server::{PATTERN_BYTES_MAX, unknown_subcommand, wrong_arguments};
 use super::table::{COMMANDS, Command, find};
 
 /// How many commands can be asked for at once.
@@ -21,8 +21,8 @@ pub(super) fn command(request: &Request) -> CommandResult {
     if is(of, "COUNT") && request.len() == 2 {
         return Ok(Served::integer(COMMANDS.len()));
     }
-    if is(of, "LIST") && request.len() == 2 {
-        return Ok(Reply::Array(COMMANDS.iter().map(|command| Reply::text(command.name)).collect()).into());
+    if is(of, "LIST") {
+        return list(request);
     }
     if is(of, "INFO") {
         if request.len() == 2 {
@@ -43,6 +43,28 @@ pub(super) fn command(request: &Request) -> CommandResult {
         return keys(request);
     }
     Err(unknown_subcommand("COMMAND", of))
+}
+
+/// The names of all commands, or of some: `FILTERBY MODULE NAME`, `ACLCAT CATEGORY` or `PATTERN PATTERN`.
+fn list(request: &Request) -> CommandResult {
+    let names = COMMANDS.iter().map(|command| command.name);
+    let names: Vec<Reply> = match request.len() {
+        2 => names.map(Reply::text).collect(),
+        5 if is(&request[2], "FILTERBY") => match &request[4] {
+            pattern if is(&request[3], "PATTERN") => {
+                if pattern.len() > PATTERN_BYTES_MAX {
+                    return Err(Failed::err("the pattern is longer than 128 bytes"));
+                }
+                let pattern = pattern.to_ascii_lowercase();
+                names.filter(|name| matches(&pattern, name.as_bytes())).map(Reply::text).collect()
+            }
+            // No command is of a module, or of a category: see `row`.
+            _ if is(&request[3], "MODULE") || is(&request[3], "ACLCAT") => Vec::new(),
+            _ => return Err(Failed::syntax()),
+        },
+        _ => return Err(Failed::syntax()),
+    };
+    Ok(Reply::Array(names).into())
 }
 
 /// The keys of a request that stands behind `COMMAND GETKEYS`.

@@ -179,7 +179,7 @@ fn about_the_node<K: KeyValue>(call: &StoreCall<K>, verb: Verb, request: &Reques
         Verb::Wait => server::wait(call, request),
         Verb::Lolwut => Ok(server::lolwut()),
         Verb::Cluster => server::cluster(),
-        Verb::Config => server::config(request),
+        Verb::Config => server::config(call, request),
         Verb::Info => Ok(server::info(call, request)),
         Verb::Command => describe::command(request),
         Verb::Select => server::select(request),

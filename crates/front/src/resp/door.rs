@@ -2,6 +2,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use ladoga_model::Durability;
 use ladoga_service::{Error, KeyValue};
 use ladoga_tls::Session;
 use tokio::net::TcpStream;
@@ -10,6 +11,21 @@ use super::cursors::Cursors;
 use super::link::RespLink;
 use super::session::Told;
 use crate::door::Door;
+
+/// What an operator decides about the protocol of Redis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RespSettings {
+    /// Whether clients may delete everything at once.
+    pub allows_flush: bool,
+    /// When a write is on disk that was acknowledged: the node's setting, which clients may ask for.
+    pub durability: Durability,
+}
+
+impl Default for RespSettings {
+    fn default() -> RespSettings {
+        RespSettings { allows_flush: false, durability: Durability::Always }
+    }
+}
 
 /// The protocol of Redis, as the way in to a service: what its connections on one event loop go by.
 pub struct RespDoor<K> {
@@ -22,21 +38,20 @@ pub struct RespDoor<K> {
     id_step: u64,
     /// Requests of the event loop that wait for room in the queues of the store.
     pub(super) paused: Rc<Cell<u64>>,
-    /// Whether clients may delete everything at once.
-    pub(super) allows_flush: bool,
+    pub(super) settings: RespSettings,
 }
 
 impl<K> RespDoor<K> {
-    /// Of an event loop with this number. Whether clients may delete everything at once is the operator's decision.
+    /// Of an event loop with this number.
     pub fn new(
         door: Rc<Door<K>>,
         cursors: Arc<Cursors>,
         event_loop: usize,
-        allows_flush: bool,
+        settings: RespSettings,
     ) -> RespDoor<K> {
         let id_step = door.metrics.loops.len() as u64;
         let next_id = Cell::new(event_loop as u64 + 1);
-        RespDoor { door, cursors, next_id, id_step, paused: Rc::default(), allows_flush }
+        RespDoor { door, cursors, next_id, id_step, paused: Rc::default(), settings }
     }
 
     /// A number that no other connection of the node has.

@@ -20,7 +20,7 @@ pub(super) async fn flush<K: KeyValue>(call: StoreCall<K>, request: Request) -> 
         Some(mode) if request.len() == 2 && (is(mode, "SYNC") || is(mode, "ASYNC")) => {}
         Some(_) => return Err(Failed::syntax()),
     }
-    if !call.door.allows_flush {
+    if !call.door.settings.allows_flush {
         return Err(Failed::err(
             "deleting everything is not allowed; start the node with --resp-flush to allow it",
         ));

@@ -56,7 +56,7 @@ mod upload;
 mod waits;
 
 pub use cursors::Cursors;
-pub use door::RespDoor;
+pub use door::{RespDoor, RespSettings};
 pub(crate) use link::RespLink;
 pub(crate) use serve::{refusal, serve};
 pub(crate) use session::Told;

@@ -32,6 +32,15 @@ const TURN_REQUESTS_MAX: u32 = 64;
 
 const HTTP: &str = "this port speaks the protocol of Redis, and this is HTTP; the connection is closed";
 
+/// What holds memory while the client is waited for.
+#[derive(Clone, Copy)]
+enum Unfinished {
+    /// A request, for its rest.
+    Request,
+    /// A transaction, for its end.
+    Transaction,
+}
+
 /// How a connection ends.
 pub(super) enum Parting {
     /// Everything is said.
@@ -377,12 +386,13 @@ impl<K: KeyValue> Conversation<'_, K> {
     /// it may have to give back: the request in turn, or the transaction that waits for its end.
     async fn receive(&mut self) -> Result<(), Parting> {
         if let Some(room) = self.room.take() {
-            let received = self.receive_by(Some(&room.0), Taken::Value).await;
+            let received = self.receive_by(Some((&room.0, Unfinished::Request)), Taken::Value).await;
             self.room = Some(room);
             return received;
         }
         let queued = self.session.transaction.room.take();
-        let received = self.receive_by(queued.as_ref().map(|(permit, _)| permit), Taken::Value).await;
+        let held = queued.as_ref().map(|(permit, _)| (permit, Unfinished::Transaction));
+        let received = self.receive_by(held, Taken::Value).await;
         self.session.transaction.room = queued;
         received
     }
@@ -398,17 +408,20 @@ impl<K: KeyValue> Conversation<'_, K> {
     /// The same within a request, which has to go on.
     pub(super) async fn receive_more(&mut self, permit: Option<&Permit>) -> Result<(), Parting> {
         self.link.flush().await?;
-        self.receive_by(permit, Taken::Upload).await?;
+        self.receive_by(permit.map(|permit| (permit, Unfinished::Request)), Taken::Upload).await?;
         if self.link.buffers().has_ended { Err(Parting::Over) } else { Ok(()) }
     }
 
     /// The same with what the client has taken, which it may have to give back.
-    async fn receive_by(&mut self, permit: Option<&Permit>, taken: Taken) -> Result<(), Parting> {
+    async fn receive_by(&mut self, held: Option<(&Permit, Unfinished)>, taken: Taken) -> Result<(), Parting> {
         let before = self.link.buffers().input.len();
+        let permit = held.map(|(permit, _)| permit);
         permit.into_iter().for_each(Permit::waits);
         let received = poll_fn(|context| {
-            if permit.is_some_and(|permit| permit.poll_displaced(context).is_ready()) {
-                return Poll::Ready(Err(self.displaced(taken)));
+            if let Some((permit, unfinished)) = held
+                && permit.poll_displaced(context).is_ready()
+            {
+                return Poll::Ready(Err(self.displaced(taken, unfinished)));
             }
             match self.link.poll_receive(context) {
                 Poll::Pending if self.is_over() || self.is_to_move() => Poll::Ready(Ok(())),
@@ -424,11 +437,18 @@ impl<K: KeyValue> Conversation<'_, K> {
         Ok(())
     }
 
-    /// Others needed the memory of a request that arrives slowly.
-    pub(super) fn displaced(&self, taken: Taken) -> Parting {
+    /// Others needed the memory of what waits for more from the client.
+    fn displaced(&self, taken: Taken, unfinished: Unfinished) -> Parting {
         self.door.door.core.metrics.displaced(taken);
-        let words = "the request arrived too slowly, and the node needed its memory for other requests; send it again, \
-                     faster or later";
-        Parting::Say(Reply::error(words))
+        Parting::Say(Reply::error(match unfinished {
+            Unfinished::Request => {
+                "the request arrived too slowly, and the node needed its memory for other requests; send it again, faster or \
+                 later"
+            }
+            Unfinished::Transaction => {
+                "the transaction waited too long for its EXEC, and the node needed its memory for other requests; nothing of \
+                 it happened, send it again"
+            }
+        }))
     }
 }

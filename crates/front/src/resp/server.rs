@@ -1,5 +1,6 @@
 //! Commands about the node.
 
+use ladoga_model::Durability;
 use ladoga_resp::{Reply, Request, matches};
 use ladoga_service::KeyValue;
 
@@ -78,10 +79,9 @@ pub(super) fn nothing_of(command: &str, request: &Request) -> CommandResult {
 
 /// How many settings can be asked for at once, and how long each name or pattern may be.
 const PATTERNS_MAX: usize = 64;
-const PATTERN_BYTES_MAX: usize = 128;
-/// Settings that clients ask for, as a server has them that keeps what it acknowledges.
-const SETTINGS: [(&str, &str); 12] = [
-    ("appendfsync", "always"),
+pub(super) const PATTERN_BYTES_MAX: usize = 128;
+/// Settings that clients ask for, and that are the same on each node.
+const SETTINGS: [(&str, &str); 11] = [
     ("appendonly", "yes"),
     ("bind", "* -::*"),
     ("databases", "1"),
@@ -95,7 +95,16 @@ const SETTINGS: [(&str, &str); 12] = [
     ("timeout", "0"),
 ];
 
-pub(super) fn config(request: &Request) -> CommandResult {
+/// How Redis calls what `--fsync` of the node says.
+const fn appendfsync(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Always => "always",
+        Durability::EverySecond => "everysec",
+        Durability::Never => "no",
+    }
+}
+
+pub(super) fn config<K>(call: &StoreCall<K>, request: &Request) -> CommandResult {
     let of = &request[1];
     if is(of, "RESETSTAT") && request.len() == 2 {
         return Ok(Served::OK);
@@ -118,7 +127,8 @@ pub(super) fn config(request: &Request) -> CommandResult {
     }
     let is_wanted =
         |name: &str| request.from(2).any(|pattern| matches(&pattern.to_ascii_lowercase(), name.as_bytes()));
-    let wanted = SETTINGS.into_iter().filter(|(name, _)| is_wanted(name));
+    let of_node = ("appendfsync", appendfsync(call.door.settings.durability));
+    let wanted = std::iter::once(of_node).chain(SETTINGS).filter(|(name, _)| is_wanted(name));
     Ok(Reply::Map(wanted.map(|(name, value)| (Reply::text(name), Reply::text(value))).collect()).into())
 }
 

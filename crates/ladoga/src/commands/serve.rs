@@ -6,7 +6,7 @@ use ladoga_env::Env;
 use ladoga_env::real::RealDisk;
 use ladoga_node::embedded::Embedded;
 use ladoga_node::peers::{Membership, MembershipError, MembershipFile};
-use ladoga_node::{Config, Node, Placement};
+use ladoga_node::{Config, Node, Placement, RespSettings};
 use ladoga_storage::{MEMORY_BYTES_MIN, Options, count_tables};
 use rustix::process::{getppid, set_parent_process_death_signal};
 use sd_notify::NotifyState;
@@ -160,7 +160,7 @@ fn config(settings: &Settings, tables: u64) -> Config {
         membership: settings.membership.clone(),
         peer_limits: settings.peer_limits.clone(),
         resp: settings.resp.clone(),
-        resp_flush: settings.resp_flush,
+        resp_settings: RespSettings { allows_flush: settings.resp_flush, durability: settings.durability },
         placement: if settings.follows_load { Placement::AsLoadAsks } else { Placement::AllLoops },
         ..Config::alone(settings.listen.clone(), settings.threads)
     }

@@ -14,6 +14,8 @@ const THREADS_MAX: usize = 1024;
 const TIMEOUT_MS_MAX: u64 = 86_400_000;
 /// A year.
 const KEEP_LOG_MS_MAX: u64 = 366 * 86_400_000;
+/// More than any machine has. Budgets are sums and products of it, which have to stay numbers.
+const MEMORY_BYTES_MAX: u64 = 64 << 40;
 const DEFAULT_PORT: u16 = 8080;
 const LISTEN_EXPECTED: &str = "HOST:PORT, such as 127.0.0.1:8080";
 
@@ -97,9 +99,12 @@ pub(super) fn log_format(text: &str) -> Result<LogFormat, String> {
 }
 
 pub(super) fn memory(text: &str) -> Result<u64, String> {
-    let least = format_size(MEMORY_BYTES_MIN);
-    let expected = || format!("at least {least}, as a size such as 512MiB, 4GiB or 1000000");
-    parse_size(text).filter(|&bytes| bytes >= MEMORY_BYTES_MIN).ok_or_else(expected)
+    let [least, most] = [MEMORY_BYTES_MIN, MEMORY_BYTES_MAX].map(format_size);
+    match size(text) {
+        Some(bytes) if bytes > u128::from(MEMORY_BYTES_MAX) => Err(format!("at most {most}")),
+        Some(bytes) if bytes >= u128::from(MEMORY_BYTES_MIN) => Ok(bytes as u64),
+        _ => Err(format!("at least {least}, as a size such as 512MiB, 4GiB or 1000000")),
+    }
 }
 
 pub(crate) fn alloc_interval(text: &str) -> Result<u64, String> {
@@ -168,12 +173,16 @@ const UNITS: [(&str, u32); 8] =
 
 /// A number of bytes, with a unit or without.
 pub(crate) fn parse_size(text: &str) -> Option<u64> {
-    for (unit, shift) in UNITS {
-        if let Some(count) = text.strip_suffix(unit) {
-            return number(count.trim_end())?.checked_mul(1 << shift);
-        }
-    }
-    number(text.strip_suffix('B').unwrap_or(text).trim_end())
+    size(text)?.try_into().ok()
+}
+
+/// The same of any length, so that one that is too large can be told from one that is none.
+fn size(text: &str) -> Option<u128> {
+    let with_unit = UNITS.into_iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)));
+    let (count, shift) = with_unit.unwrap_or((text.strip_suffix('B').unwrap_or(text), 0));
+    let count = count.trim_end();
+    let is_number = !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| count.parse().unwrap_or(u128::MAX).saturating_mul(1 << shift))
 }
 
 /// A number of bytes as a person would write it.
@@ -204,10 +213,15 @@ mod tests {
         ] {
             assert_eq!(memory(text), Ok(bytes), "{text}");
         }
-        for text in ["", "B", "MiB", "-1", "+16777216", "1.5GiB", "12 parsecs", "16777215", "99999999999TiB"]
-        {
-            assert!(memory(text).is_err(), "{text}");
+        for text in ["", "B", "MiB", "-1", "+16777216", "1.5GiB", "12 parsecs", "16777215"] {
+            let expected = "at least 16MiB, as a size such as 512MiB, 4GiB or 1000000";
+            assert_eq!(memory(text), Err(expected.to_owned()), "{text}");
         }
+        assert_eq!(memory("64TiB"), Ok(MEMORY_BYTES_MAX));
+        for text in ["70368744177665", "65TiB", "99999999999TiB", &"9".repeat(50)] {
+            assert_eq!(memory(text), Err("at most 64TiB".to_owned()), "{text}");
+        }
+        assert_eq!(parse_size(&"9".repeat(50)), None);
     }
 
     #[test]

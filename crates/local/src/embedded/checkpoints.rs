@@ -64,6 +64,17 @@ impl Slots {
         self.slots.iter().position(|slot| matches!(slot, Slot::Held { id, .. } if *id == wanted))
     }
 
+    /// After how many seconds the first one is released, if nobody reads it until then.
+    fn first_release_s(&self, now_ns: u64) -> Option<u64> {
+        let used_ns = self.slots.iter().filter_map(|slot| match slot {
+            Slot::Held { used_ns, .. } => Some(*used_ns),
+            Slot::Free | Slot::Busy => None,
+        });
+        // It is released when more than its time is over.
+        let left_ns = |used_ns: u64| (used_ns + LEASE_NS + 1).saturating_sub(now_ns);
+        used_ns.min().map(|used_ns| left_ns(used_ns).div_ceil(1_000_000_000))
+    }
+
     /// Takes one that nobody has used since then.
     fn take_unused(&mut self, since_ns: u64) -> Option<usize> {
         let is_unused = |slot: &Slot| matches!(slot, Slot::Held { used_ns, .. } if *used_ns < since_ns);
@@ -112,8 +123,9 @@ impl Checkpoints {
         let index = {
             let mut slots = self.slots.lock();
             let free = slots.slots.iter().position(|slot| *slot == Slot::Free);
-            let bound = "the limit of checkpoints for backups is reached: four are being made or fetched";
-            let index = free.ok_or(StoreError::OverCapacity { bound })?;
+            let wait_s = slots.first_release_s(self.clock.monotonic_ns());
+            let taken = Error::CheckpointsTaken { checkpoints_max: CHECKPOINTS_MAX, wait_s };
+            let index = free.ok_or(taken)?;
             slots.slots[index] = Slot::Busy;
             index
         };

@@ -127,9 +127,29 @@ fn each_checkpoint_has_a_lease_of_its_own() {
 fn who_wants_a_checkpoint_does_not_wait_for_leases_to_be_looked_at() {
     let node = Node::new();
     let first: Vec<u64> = (0..4).map(|_| node.begin().expect("room")).collect();
-    assert!(matches!(node.begin(), Err(Error::Store(_))), "there are four");
+    assert!(matches!(node.begin(), Err(Error::CheckpointsTaken { .. })), "there are four");
     node.clock.advance(LEASE + Duration::from_nanos(1));
     node.begin().expect("their leases are over");
     assert!(first.iter().all(|&id| is_gone(&node.wish(id))));
     assert_eq!(node.kept_tables(), 1);
+}
+
+/// Who had killed four backups was told to send fewer requests at a time.
+#[test]
+fn who_finds_all_checkpoints_taken_hears_how_long_to_wait() {
+    let node = Node::new();
+    let ids: Vec<u64> = (0..4).map(|_| node.begin().expect("room")).collect();
+    node.clock.advance(Duration::from_millis(17_500));
+    for &id in &ids[1..] {
+        node.wish(id).expect("it is read");
+    }
+    let Err(error) = node.begin() else { panic!("there are four") };
+    assert!(matches!(error, Error::CheckpointsTaken { wait_s: Some(43), .. }), "{error:?}");
+    assert_eq!(
+        error.to_string(),
+        "over capacity: this node has 4 checkpoints for backups, and no more at a time; wait until another backup ends; if no \
+         other backup is running, wait 43 s at most: what an interrupted one left is released after a minute"
+    );
+    node.clock.advance(Duration::from_secs(43));
+    node.begin().expect("that was long enough");
 }

@@ -26,7 +26,8 @@ use super::read::large_value;
 use super::reads::Reads;
 use super::restamp::Restamp;
 use super::upload::EmbeddedUpload;
-use super::{Embedded, poison_reason, read_error, write_error};
+use super::upload::upload_error;
+use super::{Embedded, poison_reason, read_error};
 use crate::store::{
     BackupAnswer, BackupStep, CellFormat, ChangeFormat, Error, Followed, Follower, KeySpan, Later,
     LocalStore, Lookup, NewCell, NewestCell, Pieces, RecordFormat, StoreError, WriteKind,
@@ -308,7 +309,7 @@ impl LocalStore for Local {
 
     fn upload(&self) -> Later<Result<EmbeddedUpload, StoreError>> {
         let (engine, disk) = (Arc::clone(&self.engine), self.disk.clone());
-        let writer = self.disk.submit(move || engine.create_blob().map_err(|error| write_error(&error)));
+        let writer = self.disk.submit(move || engine.create_blob().map_err(|error| upload_error(&error)));
         Box::pin(async move { Ok(EmbeddedUpload::new(writer.await?, disk)) })
     }
 

@@ -10,7 +10,7 @@ use super::fetch::HeldCell;
 use super::forward::Forwarding;
 use super::plan::Plan;
 use super::spread::Spread;
-use crate::wire::Change;
+use crate::wire::{Change, Changed};
 use ladoga_local::store::Store;
 
 /// Cells are decided about as they were when they were read: what had expired by the time of the cluster has no value any more.
@@ -44,20 +44,23 @@ pub(super) async fn write_uploaded_if<S: Store>(
     change(plan, targets, None, decide).await.map(|((), version)| version)
 }
 
-/// Adds to a number. Answers the sum and its version.
+/// Adds to a number. Answers the sum, its version, and when it expires.
 pub(super) async fn increment<S: Store>(
     plan: Plan<S>,
     precondition: Precondition,
     by: i64,
-) -> Result<(i64, Version), Error> {
+) -> Result<(i64, Stamp), Error> {
     let decide = |newest: Option<&HeldCell>| match sum(&precondition, newest, by, SEEN_MS) {
         Ok(Sum { number, expires_at_ms }) => {
             let value = NewValue::Inline(Bytes::from(number.to_string()));
-            Decision::Replace(NewCell { value, expires_at_ms: Some(expires_at_ms) }, number)
+            Decision::Replace(NewCell { value, expires_at_ms: Some(expires_at_ms) }, (number, expires_at_ms))
         }
         Err(error) => Decision::Leave(Err(error)),
     };
-    change_at_one_node(plan, Forwarding::of(&precondition, Change::Increment(by), |sum| sum), decide).await
+    let told = |changed: &Changed| (changed.sum, changed.stamp.expires_at_ms);
+    let forwarding = Forwarding::of(&precondition, Change::Increment(by), told);
+    let ((sum, expires_at_ms), version) = change_at_one_node(plan, forwarding, decide).await?;
+    Ok((sum, Stamp { expires_at_ms, ..Stamp::new(version) }))
 }
 
 /// Has a value expire at another time, or never, as the plan says. Answers its new version and expiry.

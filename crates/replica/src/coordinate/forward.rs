@@ -32,8 +32,8 @@ const ANSWER_MS_MAX: u64 = 100;
 pub(super) struct Forwarding<T> {
     precondition: Precondition,
     change: Change,
-    /// What the client is told beside the version, by the sum.
-    told: fn(i64) -> T,
+    /// What the client is told beside the version.
+    told: fn(&Changed) -> T,
 }
 
 impl<T> Forwarding<T> {
@@ -41,7 +41,7 @@ impl<T> Forwarding<T> {
     pub(super) fn of(
         precondition: &Precondition,
         change: Change,
-        told: fn(i64) -> T,
+        told: fn(&Changed) -> T,
     ) -> Option<Forwarding<T>> {
         let is_short = match precondition {
             Precondition::IfMatch(versions) => versions.len() <= FORWARD_VERSIONS_MAX,
@@ -77,7 +77,7 @@ impl<T> Forwarding<T> {
                 if is_shared {
                     plan.share();
                 }
-                let told = |Changed { stamp, sum }| (told(sum), stamp.version);
+                let told = |changed: Changed| (told(&changed), changed.stamp.version);
                 return outcome.filter(is_final).map(|outcome| outcome.map(told));
             }
             Ok(Ok(Answer::Refused(refusal))) => Failure::Refused(refusal),

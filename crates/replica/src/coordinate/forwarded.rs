@@ -37,8 +37,8 @@ async fn decide<S: Store>(plan: Plan<S>, forward: Forward) -> Result<Changed, Er
         Change::Put(value) => write_if(plan, precondition, Some(value)).await.map(written),
         Change::Delete => write_if(plan, precondition, None::<Bytes>).await.map(written),
         Change::Increment(by) => {
-            let (sum, version) = increment(plan, precondition, by).await?;
-            Ok(Changed { sum, ..written(version) })
+            let (sum, stamp) = increment(plan, precondition, by).await?;
+            Ok(Changed { stamp, sum })
         }
         Change::Expire => expire(plan, precondition).await.map(|stamp| Changed { stamp, sum: 0 }),
     }

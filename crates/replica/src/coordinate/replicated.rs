@@ -165,7 +165,7 @@ impl<S: Store> KeyValue for Replicated<S> {
         context: &Context,
         key: K,
         by: i64,
-    ) -> impl Future<Output = Result<(i64, Version), Error>> + use<S, K> + 'static {
+    ) -> impl Future<Output = Result<(i64, Stamp), Error>> + use<S, K> + 'static {
         let plan = Plan::of_conditional(&self.replica, context, key.as_ref());
         increment(plan, context.precondition.clone(), by)
     }

@@ -38,6 +38,27 @@ fn what_is_no_request_is_told_in_the_words_of_redis() {
     }
 }
 
+/// One that arrived at once with its end could be as long as a read.
+#[test]
+fn a_line_is_bounded_however_it_is_cut() {
+    const LINE_BYTES_MAX: usize = 64 << 10;
+    let spaces = |bytes: usize| vec![b' '; bytes];
+    let fits = [&b"PING"[..], &spaces(LINE_BYTES_MAX - 4), b"\n"].concat();
+    let inline = [&b"PING"[..], &spaces(LINE_BYTES_MAX - 3), b"\n"].concat();
+    let count = [&b"*"[..], &vec![b'0'; LINE_BYTES_MAX], b"\r\n"].concat();
+    let length = [&b"*1\r\n$"[..], &vec![b'0'; LINE_BYTES_MAX], b"\r\n"].concat();
+    for step in [1_000, usize::MAX] {
+        assert_eq!(read(fits.chunks(step)), (vec![vec![b"PING".to_vec()]], None));
+        for (bytes, error) in [
+            (&inline, ProtocolError::InlineTooBig),
+            (&count, ProtocolError::CountTooBig),
+            (&length, ProtocolError::LengthTooBig),
+        ] {
+            assert_eq!(read(bytes.chunks(step)), (vec![], Some(error)), "by {step}");
+        }
+    }
+}
+
 fn encoded(requests: &[Seen]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for request in requests {

@@ -289,12 +289,14 @@ impl Inner {
         Ok(())
     }
 
-    /// A full disk is a state, not a failure of the operation that met it first.
+    /// A full disk is a state, not a failure of the operation that met it first. If there is room by now, or if something else than
+    /// bytes has run out, the error of that operation says more.
     pub(super) fn out_of_room(&self, error: Error) -> Error {
         if matches!(error, Error::Io { kind: std::io::ErrorKind::StorageFull, .. }) {
             self.observe_space();
-            let free_bytes = self.health.free_bytes();
-            return Error::DiskFull { free_bytes, needed_bytes: self.budget.reserve_bytes };
+            if let Err(full @ Error::DiskFull { .. }) = self.health.admit(true, self.budget.reserve_bytes) {
+                return full;
+            }
         }
         error
     }

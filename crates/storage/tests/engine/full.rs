@@ -87,7 +87,7 @@ fn a_full_disk_refuses_puts_while_deletes_and_reads_go_on() {
     let refused = filled.put("more".to_owned());
     assert!(
         matches!(refused, Err(Error::DiskFull { free_bytes, needed_bytes })
-        if free_bytes < needed_bytes && needed_bytes == 64 << 10),
+        if free_bytes < needed_bytes && needed_bytes == 72 << 10),
         "{refused:?}"
     );
     assert!(filled.engine.create_blob().is_err_and(|error| error.is_disk_full()));
@@ -145,6 +145,19 @@ fn deletes_make_room_where_no_compaction_has_any() {
         filled.put("more".to_owned()).unwrap();
         filled.assert_survives("half of it deleted");
     }
+}
+
+/// It was told that the disk is full, and that more is free than is needed.
+#[test]
+fn a_write_that_finds_no_space_on_a_disk_with_room_says_what_failed() {
+    let machine = Machine::new(8, options());
+    let engine = machine.open().unwrap();
+    machine.disk.fail_operation(0, Fault::storage_full().on(Operation::Write).on_path("wal"));
+    let refused = write(&engine, &[Write::put("key", 1, 400)]);
+    assert!(matches!(refused, Err(Error::Io { .. })), "{refused:?}");
+    assert!(refused.is_err_and(|error| error.is_disk_full()));
+    assert_eq!(engine.write_state(), WriteState::Open);
+    write(&engine, &[Write::put("key", 2, 400)]).unwrap();
 }
 
 /// They took what flushes and compactions need to make room.

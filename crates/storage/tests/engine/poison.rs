@@ -97,7 +97,7 @@ fn a_segment_that_could_not_be_made_nor_removed_is_made_again() {
     for operation in [Operation::Allocate, Operation::Sync, Operation::SyncDir] {
         machine.disk.fail_operation(0, Fault::storage_full().on(operation).on_path("wal"));
         machine.disk.fail_operation(0, Fault::io().on(Operation::Remove).on_path("wal"));
-        assert!(matches!(engine.seal(), Err(Error::DiskFull { .. })));
+        assert!(engine.seal().is_err_and(|error| error.is_disk_full()));
         engine.seal().unwrap();
         write(&engine, &[Write::put("a", 2 + operation as u64, 10)]).unwrap();
     }

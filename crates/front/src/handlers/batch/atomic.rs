@@ -56,8 +56,8 @@ pub(super) async fn carry_out<K: KeyValue>(
     match written {
         Ok(written) => {
             let lines = written.iter().zip(successes).map(|(written, status)| match written.sum {
-                Some(sum) => LineAnswer::sum(written.version, sum),
-                None => written_answer(status, written.version),
+                Some(sum) => LineAnswer::sum(written.stamp, sum),
+                None => written_answer(status, written.stamp.version),
             });
             Ok(answer(StatusCode::OK, &lines.collect::<Vec<_>>()))
         }

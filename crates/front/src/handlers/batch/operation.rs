@@ -134,8 +134,8 @@ impl<K: KeyValue> LineCall<K> {
         let context = self.write_context(precondition, None)?;
         let added = self.service.increment(&context, key, by);
         Ok(later(async move {
-            let (sum, version) = added.await?;
-            Ok(LineAnswer::sum(version, sum))
+            let (sum, stamp) = added.await?;
+            Ok(LineAnswer::sum(stamp, sum))
         }))
     }
 }

@@ -175,9 +175,9 @@ impl World {
             55..60 => self.put_late(service, versions, local, &key).await,
             60..65 => {
                 let number = format!("n{}", self.rng.below(3));
-                let (sum, version) =
+                let (sum, stamp) =
                     service.increment(&context(), number.clone().into_bytes(), 1).await.expect("room");
-                self.note(&number, version.timestamp, 0, Some(sum.to_string()));
+                self.note(&number, stamp.version.timestamp, 0, Some(sum.to_string()));
             }
             65..70 => store.engine.seal().expect("room"),
             70..80 => {

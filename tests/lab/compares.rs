@@ -60,7 +60,16 @@ fn a_report_is_compared_with_itself_and_with_others() {
     assert!(same.contains("within noise") && !same.contains("worse") && !same.contains("better"), "{same}");
     assert!(same.contains("permutation test") && same.contains("Holm"), "the test is named: {same}");
     assert!(!same.contains("Different: "), "{same}");
-    assert!(fs::read_to_string(path("page.html")).expect("a page").contains("within noise"));
+    let page = fs::read_to_string(path("page.html")).expect("a page");
+    assert!(page.contains("within noise"));
+    // Whoever divides the two medians finds another figure.
+    for text in [&same, &page] {
+        assert!(text.contains("change (median of pairs)"), "the column is named: {text}");
+        assert!(
+            text.contains("The change is the median over pairs of rounds (each round before with each"),
+            "{text}"
+        );
+    }
 
     let slower = compare("slower.html");
     for figure in ["p50", "p99 ", "p99.9", "max"] {
@@ -79,6 +88,12 @@ fn a_report_is_compared_with_itself_and_with_others() {
         short.contains("cannot be told: 10 and 2 rounds on the two sides, ") && short.contains(" needed"),
         "{short}"
     );
+
+    let mut other = measured.clone();
+    other["runs"][0]["stage"] = json!("something else");
+    fs::write(path("other.html"), with_known_rounds(other, 2, 1.0, 0)).expect("a report");
+    let nothing = Ladoga::new(["lab", "compare", &path("before.html"), &path("other.html")]).run();
+    nothing.expect_failure(2, &["no run in common", "Before: Load test of http://", "After: something else"]);
 
     let elsewhere = compare("elsewhere.html");
     assert!(

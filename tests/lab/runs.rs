@@ -111,6 +111,26 @@ fn two_servers_are_measured_in_alternation() {
     assert!(verdict && in_page, "the verdict stands in the page and in the text: {}", outcome.text());
 }
 
+/// The figures of another process looked like those of the server.
+#[test]
+fn a_process_that_is_not_the_servers_is_told() {
+    let (directory, node, other) = (Directory::new(), Node::start(), Node::start());
+    let report = directory.path().join("report.html");
+    let with_pid = |pid: u32| {
+        let words = "-d 1s -c1 --workloads status --rates 100 --rounds 1 --no-profile";
+        let words = format!("{words} --url {} --pid {pid}", node.url());
+        lab_run(&words, &report, &directory).run()
+    };
+    let told = format!("--pid {} (ladoga) does not listen on port ", other.pid());
+    let outcome = with_pid(other.pid()).expect_success();
+    assert!(outcome.stderr.contains(&format!("note: {told}")), "{}", outcome.stderr);
+    assert!(std::fs::read_to_string(&report).expect("a page").contains(&told), "the page says so too");
+    let outcome = with_pid(node.pid()).expect_success();
+    assert!(!outcome.stderr.contains("does not listen"), "{}", outcome.stderr);
+    // No process has this number: it is over the largest that Linux gives.
+    with_pid(5_000_000).expect_failure(2, &["--pid 5000000: no such process"]);
+}
+
 #[test]
 fn an_interrupted_run_keeps_what_it_has() {
     let directory = Directory::new();

@@ -229,6 +229,7 @@ fn run_script(
     let arguments = options.arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
     host.set_up(&url.chain(arguments).collect::<Vec<_>>())?;
     crew.wait_ready()?;
+    host.check()?;
     announce().map_err(closed_output)?;
     let outcome = crew.go(watcher)?;
     say_why_no_handshake(target, &outcome)?;

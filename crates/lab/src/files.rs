@@ -19,6 +19,14 @@ pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     std::fs::read_to_string(path)
 }
 
+/// What the links in a directory lead to.
+#[expect(clippy::disallowed_methods, reason = "directories of /proc, which no store has")]
+pub(crate) fn links(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(path)?;
+    // One may be gone by now.
+    Ok(entries.flatten().filter_map(|entry| std::fs::read_link(entry.path()).ok()).collect())
+}
+
 /// A short name of a file's bytes: the same bytes, the same name.
 #[expect(
     clippy::disallowed_methods,

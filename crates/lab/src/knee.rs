@@ -14,8 +14,9 @@ use crate::clock::unix_ms;
 use crate::error::Outcome;
 use crate::load::built_in;
 use crate::page::{self, Curve, CurvePoint};
-use crate::report::Live;
+use crate::report::{Live, limit_in_words, limit_name};
 use crate::slo::Slo;
+use crate::stats::Limit;
 use crate::units::{format_metric, format_time_us};
 use crate::{files, stats};
 
@@ -62,6 +63,8 @@ struct Step {
     latency: Option<[f64; 4]>,
     /// Why the rate did not hold; empty if it did.
     reasons: Vec<String>,
+    /// What limited the run besides the server, as for a run on its own.
+    limits: Vec<Limit>,
 }
 
 impl Step {
@@ -69,11 +72,13 @@ impl Step {
         let latencies = outcome.all().corrected;
         let at = |percentile| latencies.value_at_percentile(percentile) as f64 / 1000.0;
         let latency = (!latencies.is_empty()).then(|| [50.0, 99.0, 99.9, 100.0].map(at));
-        Self { rate, answered_per_s: outcome.per_second(), latency, reasons }
+        Self { rate, answered_per_s: outcome.per_second(), latency, reasons, limits: outcome.limits() }
     }
 
     fn verdict(&self) -> String {
-        if self.reasons.is_empty() { "holds".to_owned() } else { self.reasons.join("; ") }
+        let holds = if self.reasons.is_empty() { "holds".to_owned() } else { self.reasons.join("; ") };
+        let limits: Vec<&str> = self.limits.iter().copied().map(limit_of_row).collect();
+        if limits.is_empty() { holds } else { format!("{holds} ({})", limits.join(", ")) }
     }
 
     fn row(&self) -> String {
@@ -107,22 +112,24 @@ pub(crate) fn find(options: &Options, stop: &Arc<AtomicBool>) -> Outcome<ExitCod
         }
     }
     steps.sort_by_key(|step| step.rate);
-    let conclusion = conclusion(&slo, search);
+    let (conclusion, caveat) = (conclusion(&slo, search), caveat(search, &steps));
     if let Some(knee) = search.held {
         println!("\nThe curve up to the knee:");
         steps.iter().filter(|step| step.rate <= knee).for_each(|step| println!("{}", step.row()));
         println!();
     }
     println!("{conclusion}");
+    caveat.iter().for_each(|caveat| println!("{caveat}"));
     let curve = Curve {
         title: format!("The knee of {}", options.target.url),
         command: command_line(),
         started_unix_s,
         conclusion,
+        caveat,
         knee: search.held.map(|knee| knee as f64),
         points: steps.iter().map(point_of).collect(),
     };
-    write(options, &curve, &json_of(options, &slo, search, &steps))?;
+    write(options, &curve, &json_of(&options.target.url, &slo, search, &steps))?;
     Ok(if search.held.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -149,6 +156,31 @@ fn conclusion(slo: &Slo, search: Search) -> String {
     }
 }
 
+/// A rate that the generator could not keep says nothing about the server.
+fn caveat(search: Search, steps: &[Step]) -> Option<String> {
+    let Step { rate, limits, .. } = bound(search, steps).filter(|step| !step.limits.is_empty())?;
+    let limits: Vec<String> = limits.iter().copied().map(limit_in_words).collect();
+    Some(format!("The server may hold more: at {rate} requests/sec, {}.", limits.join("; and ")))
+}
+
+/// The step that bounds the knee from above: what limited it, limited the knee.
+fn bound(search: Search, steps: &[Step]) -> Option<&Step> {
+    steps.iter().find(|step| Some(step.rate) == search.broke)
+}
+
+/// What limited a run, as short as a row needs it; it is told in full below the rows.
+const fn limit_of_row(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Cpu(_) => "the generator had no CPU left",
+        Limit::Late(_) => "the generator was late",
+        Limit::Steal(_) => "the host took CPU time away",
+    }
+}
+
+fn limits_json(step: &Step) -> Value {
+    json!({ "limits": step.limits.iter().copied().map(limit_name).collect::<Vec<_>>() })
+}
+
 fn point_of(step: &Step) -> CurvePoint {
     CurvePoint {
         rate: step.rate as f64,
@@ -158,7 +190,7 @@ fn point_of(step: &Step) -> CurvePoint {
     }
 }
 
-fn json_of(options: &Options, slo: &Slo, search: Search, steps: &[Step]) -> Value {
+fn json_of(url: &str, slo: &Slo, search: Search, steps: &[Step]) -> Value {
     let step = |step: &Step| {
         let latency = step
             .latency
@@ -169,12 +201,14 @@ fn json_of(options: &Options, slo: &Slo, search: Search, steps: &[Step]) -> Valu
             "latency_us": latency,
             "holds": step.reasons.is_empty(),
             "reasons": step.reasons,
+            "generator": limits_json(step),
         })
     };
     json!({
-        "url": options.target.url,
+        "url": url,
         "slo": slo.to_string(),
         "knee": search.held,
+        "generator": bound(search, steps).map_or_else(|| json!({ "limits": [] }), limits_json),
         "curve": steps.iter().map(step).collect::<Vec<_>>(),
     })
 }
@@ -192,6 +226,39 @@ fn write(options: &Options, curve: &Curve, data: &Value) -> Outcome<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::Method;
+    use crate::stats::{Class, RunOutcome};
+
+    fn step(rate: u64, reasons: &[&str], lateness_ns: u64, cpu_share: f64) -> Step {
+        let mut outcome = RunOutcome::new(Some(rate as f64));
+        outcome.latencies.at(Class::Success, Method::Get).corrected.record(1_000_000).unwrap();
+        outcome.lateness.record(lateness_ns).unwrap();
+        outcome.cpu_shares = vec![cpu_share];
+        Step::new(rate, &outcome, reasons.iter().map(|reason| (*reason).to_owned()).collect())
+    }
+
+    /// The knee of the generator was told as that of the server.
+    #[test]
+    fn a_generator_that_was_the_limit_is_named() {
+        let slo = Slo::parse("p99<5ms").unwrap();
+        let search = Search { held: Some(1_000), broke: Some(1_050) };
+        let fine = [step(1_000, &[], 1_000, 0.5), step(1_050, &["p99<5ms: found 9ms"], 1_000, 0.5)];
+        assert_eq!(caveat(search, &fine), None);
+        let late =
+            [step(1_000, &[], 5_000_000, 0.5), step(1_050, &["the rate was not kept"], 5_000_000, 0.99)];
+        assert_eq!(late[0].verdict(), "holds (the generator was late)");
+        assert_eq!(
+            late[1].verdict(),
+            "the rate was not kept (the generator had no CPU left, the generator was late)"
+        );
+        let text = caveat(search, &late).unwrap();
+        let wanted = "The server may hold more: at 1050 requests/sec, the generator was the limit: a thread of it used 99 %";
+        assert!(text.starts_with(wanted) && text.contains("; and the generator was late: "), "{text}");
+        let data = json_of("http://a", &slo, search, &late);
+        assert_eq!(data["generator"]["limits"], json!(["cpu", "late"]));
+        assert_eq!(data["curve"][0]["generator"]["limits"], json!(["late"]));
+        assert_eq!(json_of("http://a", &slo, search, &fine)["generator"]["limits"], json!([]));
+    }
 
     fn knee_of(capacity: u64) -> (Option<u64>, usize) {
         let (mut search, mut steps) = (Search::default(), 0);

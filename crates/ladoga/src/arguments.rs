@@ -1,7 +1,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use ladoga_model::Ttl;
 
 use crate::backup_arguments::{BackupArguments, RestoreArguments};
@@ -23,6 +23,16 @@ use crate::write_arguments::WriteArguments;
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Arguments {
+    /// Reads the command line; if that is wrong, or asks for help or the version, this prints it and ends the process.
+    pub(crate) fn read() -> Self {
+        // `ladoga bench -v` says what `ladoga --version` says: ladoga-bench is another program. Manual pages keep that name.
+        let mut command = Self::command().mut_subcommand("bench", |bench| bench.display_name("ladoga"));
+        let mut matches = command.get_matches_mut();
+        Self::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.format(&mut command).exit())
+    }
 }
 
 const EXAMPLES: &str = "\

@@ -39,8 +39,6 @@ mod write_arguments;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use arguments::{Arguments, Command};
 
 /// Version and commit, as pages and reports show them.
@@ -49,7 +47,7 @@ const BUILD: &str = env!("LADOGA_BUILD");
 fn main() -> ExitCode {
     ladoga_profiler::name_program(BUILD);
     allocator::give_back_soon();
-    let outcome = match Arguments::parse().command {
+    let outcome = match Arguments::read().command {
         Command::Serve(flags) => commands::serve(&flags),
         Command::Get(arguments) => commands::get(&arguments),
         Command::Put(arguments) => commands::put(&arguments),

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::kind::Kind;
 use crate::program::Program;
@@ -191,6 +192,16 @@ impl Profile {
         part.duration_ns = to_ns.min(self.duration_ns).saturating_sub(from_ns);
         part
     }
+
+    /// A profile ends a moment later than it was asked to, which would be a second of its own in a heat map. What was sampled
+    /// in that moment counts at the end: a wait is recorded when it is over, so it cannot be left out.
+    #[must_use]
+    pub(crate) fn ending_after(mut self, duration: Duration) -> Profile {
+        let end_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        self.duration_ns = self.duration_ns.min(end_ns);
+        self.samples.iter_mut().for_each(|sample| sample.at_ns = sample.at_ns.min(end_ns.saturating_sub(1)));
+        self
+    }
 }
 
 #[cfg(test)]
@@ -210,6 +221,20 @@ mod tests {
             assert_eq!(role(thread), wanted);
             assert_eq!(role(wanted), wanted, "of a role it is the same");
         }
+    }
+
+    #[test]
+    fn a_profile_is_as_long_as_it_was_asked_to_be() {
+        let mut late = crate::render::fixture::profile();
+        late.duration_ns = 2_003_000_000;
+        late.samples.last_mut().expect("a sample").at_ns = 2_001_000_000;
+        let weight = late.total_weight();
+        let profile = late.ending_after(Duration::from_secs(2));
+        let last = profile.samples.last().expect("a sample");
+        assert_eq!((profile.duration_ns, last.at_ns), (2_000_000_000, 1_999_999_999));
+        assert_eq!(profile.total_weight(), weight, "nothing is lost");
+        let page = String::from_utf8(profile.render(crate::Format::Heatmap).expect("a page")).expect("text");
+        assert!(page.contains("\"cells\":100,"), "a hundred cells of 20 ms, and none after them");
     }
 
     #[test]

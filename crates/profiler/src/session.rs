@@ -78,7 +78,7 @@ impl Claim {
         let _own = OwnThread::register();
         let session = self.start(options)?;
         match cancelled.recv_timeout(duration) {
-            Err(RecvTimeoutError::Timeout) => session.finish().map(Some),
+            Err(RecvTimeoutError::Timeout) => Ok(Some(session.finish()?.ending_after(duration))),
             Err(RecvTimeoutError::Disconnected) => Ok(None),
             Ok(never) => match never {},
         }

@@ -8,6 +8,7 @@ use hdrhistogram::Histogram;
 
 use super::disturbance::Meter;
 use super::options::{Rate, RunOptions};
+use super::process;
 use super::profile::Profiling;
 use super::progress::{self, Progress};
 use super::sampler::Sampler;
@@ -48,11 +49,14 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
     for server in [&options.url, &options.peer].into_iter().flatten() {
         address_of(server)?;
     }
+    let remarks = process::remarks(options)?;
     let (stop, signal) = (stop_flag()?, LastSignal::listen()?);
     // The other server is somebody else, and is shown nothing.
     let token = Token::find(options.token_file.as_deref()).map_err(LabError::Usage)?;
     let url = options.url.clone().map(|url| Target { token, ..url });
     let mut conductor = Conductor::new(options, url, &stages, &stop);
+    remarks.iter().for_each(|remark| eprintln!("note: {remark}"));
+    conductor.report.notes.splice(..0, remarks);
     let result = conductor.conduct(&stages);
     let ended = conductor.end();
     let report = &conductor.report;

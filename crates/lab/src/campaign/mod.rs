@@ -4,6 +4,7 @@
 //! - `stage`: the runs that it asks for
 //! - `suite`: the published load tests
 //! - `server`: a node of its own, or a running one
+//! - `process`: whether a process that was named can be the server's
 //! - `client`: single requests
 //! - `sampler`: figures of the server's process during a run
 //! - `disturbance`: the load of other processes during a run
@@ -15,6 +16,7 @@ mod client;
 mod conduct;
 mod disturbance;
 mod options;
+mod process;
 mod profile;
 mod progress;
 mod sampler;

@@ -68,7 +68,8 @@ pub(crate) struct RunOptions {
     /// File with the token to show to --url [default: the token in `LADOGA_TOKEN`, if that is set]
     #[arg(long, value_name = "FILE", requires = "url")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Process of the server on this machine, to measure its CPU and memory
+    /// Process of the server on this machine, to measure its CPU and memory; one that does not listen on the port of --url is
+    /// reported
     #[arg(long, value_name = "PID", requires = "url")]
     pub(crate) pid: Option<u32>,
     /// Second server to measure, in alternation with the first

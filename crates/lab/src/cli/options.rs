@@ -95,7 +95,8 @@ pub struct Options {
     /// Service level objective, such as `p99<5ms,errors<0.1%`; the exit code is 1 if it is missed
     #[arg(long, value_name = "BOUNDS", value_parser = Slo::parse)]
     pub(crate) slo: Option<Slo>,
-    /// Find the highest rate that meets the SLO; each step takes `--duration`
+    /// Find the highest rate that meets the SLO; each step takes `--duration`. With a workload, or one GET again and again, but
+    /// not with -s: a script is set up, and reports, once for one run
     #[arg(long, conflicts_with_all = ["script"])]
     pub(crate) find_knee: bool,
     /// Count 404 as success; without this, a miss is an error, because it reads no data

@@ -4,9 +4,10 @@ use super::figures::{Figure, figures_of};
 use super::judge::{CHANGE_MIN, Change, Design, Kind, LEVEL, Side, Told, Verdict, judge};
 use super::profiles::compare_profiles;
 use super::settings::{described, differences, disturbed, source};
+use super::text::print;
 use crate::error::{LabError, Outcome};
 use crate::files;
-use crate::page::{self, ComparedPage, ComparedProfile, ComparedRow, ComparedRun, percent};
+use crate::page::{self, ComparedPage, ComparedRow, ComparedRun, percent};
 use crate::record::{OWN, Report, Run};
 
 /// Rounds of a stage that are compared; the work grows with their square.
@@ -27,7 +28,10 @@ pub(crate) fn compare(paths: [&PathBuf; 2], page_path: Option<&Path>) -> Outcome
     let [before, after] = [page::read_report(paths[0])?, page::read_report(paths[1])?];
     let compared = compare_reports(&before, &after, paths.map(|path| path.display().to_string()));
     if compared.runs.is_empty() {
-        return Err(LabError::Usage("the two reports have no run in common".to_owned()));
+        let [one, other] = [&before, &after].map(runs_of);
+        return Err(LabError::Usage(format!(
+            "the two reports have no run in common, so nothing can be compared. Before: {one}. After: {other}"
+        )));
     }
     print(&compared);
     if let Some(path) = page_path {
@@ -108,9 +112,13 @@ fn method(figures: usize, design: Design) -> String {
         Design::Apart => "",
         Design::Alternating => ", aligned within blocks of neighbouring rounds",
     };
+    let pairs = match design {
+        Design::Apart => "each round before with each round after",
+        Design::Alternating => "rounds of the two sides within a block",
+    };
     format!(
-        "The unit is the round: each value is that of a whole run, the median of all rounds with its interval. A change \
-         is told if an exact permutation test on ranks{blocks}, corrected by Holm for {figures} figures, gives p < {LEVEL}, \
+        "The unit is the round: each value is that of a whole run, the median of all rounds with its interval. The change is the \
+         median over pairs of rounds ({pairs}), so it is not exactly that of the two medians. A change is told if an exact permutation test on ranks{blocks}, corrected by Holm for {figures} figures, gives p < {LEVEL}, \
          and if it is at least {:.0} %. Intervals are of 95 % each.",
         CHANGE_MIN * 100.0
     )
@@ -178,6 +186,11 @@ fn keys(report: &Report) -> Vec<(String, String)> {
         }
     }
     keys
+}
+
+/// The stages of a report, in words.
+fn runs_of(report: &Report) -> String {
+    keys(report).into_iter().map(|(stage, _)| stage).collect::<Vec<_>>().join("; ")
 }
 
 fn missing_in(report: &Report, other: &Report) -> Vec<String> {
@@ -258,44 +271,6 @@ fn spectrum(runs: &[&Run]) -> Vec<(f64, f64)> {
         (spectra[0][point].0, values[values.len() / 2])
     };
     (0..points).map(at).collect()
-}
-
-/// As text.
-pub(crate) fn print(compared: &ComparedPage) {
-    for (side, source) in compared.sides.iter().zip(&compared.sources) {
-        println!("{:<8}{source}", format!("{side}:"));
-    }
-    for remark in compared.differences.iter().chain(&compared.remarks) {
-        println!("note: {remark}");
-    }
-    for run in &compared.runs {
-        println!("\n{}", run.title);
-        for row in &run.rows {
-            let ComparedRow { figure, before, after, change, verdict, .. } = row;
-            println!("  {figure:<22} {before:>32} {after:>32} {change:>30}  {verdict}");
-        }
-        for profile in &run.profiles {
-            print_profile(profile);
-        }
-    }
-}
-
-fn print_profile(profile: &ComparedProfile) {
-    const CHANGES_MAX: usize = 5;
-    match &profile.flame {
-        Err(reason) => println!("  no differential flame graph ({}): {reason}", profile.kind),
-        Ok(flame) => {
-            let (coloured, frames) = flame.coloured;
-            let kind = &profile.kind;
-            println!(
-                "  {kind} profile: {coloured} of {frames} frames differ by more than noise. {}",
-                flame.basis
-            );
-            for changed in flame.changes.iter().take(CHANGES_MAX) {
-                println!("    {changed}");
-            }
-        }
-    }
 }
 
 #[cfg(test)]

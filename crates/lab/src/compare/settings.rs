@@ -69,12 +69,13 @@ pub(super) fn disturbed<'a>(side: &str, runs: impl Iterator<Item = &'a Run>, cor
             steal = steal.max(run.disturbance.steal_share.unwrap_or_default());
         }
     }
+    // What rounds to nothing did not disturb it.
+    let others = (most >= 0.05).then(|| format!("other processes used up to {most:.1} of {cores} cores"));
+    let host =
+        (steal >= 0.005).then(|| format!("its host gave up to {:.0} % of its time to others", steal * 100.0));
+    let by: Vec<String> = others.into_iter().chain(host).collect();
     (disturbed > 0).then(|| {
-        format!(
-            "The machine was disturbed in {disturbed} of {all} runs {side}: other processes used up to {most:.1} of \
-             {cores} cores, and its host gave up to {:.0} % of its time to others.",
-            steal * 100.0
-        )
+        format!("The machine was disturbed in {disturbed} of {all} runs {side}: {}.", by.join(", and "))
     })
 }
 
@@ -105,6 +106,12 @@ mod tests {
         assert_eq!(disturbed("before", report.runs.iter(), 2), None);
         report.runs[1].disturbance = Disturbance { other_cores: Some(0.5), steal_share: Some(0.001) };
         let words = disturbed("before", report.runs.iter(), 2).unwrap();
-        assert!(words.contains("1 of 2 runs before") && words.contains("0.5 of 2 cores"), "{words}");
+        assert!(words.contains("1 of 2 runs before") && words.ends_with("0.5 of 2 cores."), "{words}");
+        report.runs[1].disturbance = Disturbance { other_cores: Some(0.5), steal_share: Some(0.1) };
+        let words = disturbed("before", report.runs.iter(), 2).unwrap();
+        assert!(
+            words.ends_with("0.5 of 2 cores, and its host gave up to 10 % of its time to others."),
+            "{words}"
+        );
     }
 }

@@ -11,6 +11,9 @@ use super::run::spectra;
 use super::summary::{Finding, strip};
 use super::words::escape;
 
+/// What the column of changes is called: whoever divides the two medians beside it finds another figure.
+pub(crate) const CHANGE: &str = "change (median of pairs)";
+
 pub(super) const SCRIPT: &str = include_str!("assets/compared.js");
 
 /// What two reports, or two servers, have in common.
@@ -131,7 +134,7 @@ fn head(compared: &ComparedPage) -> String {
 
 fn table(run: &ComparedRun, [before, after]: &[String; 2]) -> String {
     let mut out = format!(
-        "<div class=\"scroll\"><table class=\"cards pairs\">\n<thead><tr><th>figure</th><th>change</th><th class=\"text\">verdict</th>\
+        "<div class=\"scroll\"><table class=\"cards pairs\">\n<thead><tr><th>figure</th><th>{CHANGE}</th><th class=\"text\">verdict</th>\
          <th>{}</th><th>{}</th></tr></thead>\n<tbody>\n",
         escape(before),
         escape(after)

@@ -32,6 +32,8 @@ pub(crate) struct Curve {
     pub(crate) command: String,
     pub(crate) started_unix_s: u64,
     pub(crate) conclusion: String,
+    /// What else than the server limited the search.
+    pub(crate) caveat: Option<String>,
     /// The highest rate that held.
     pub(crate) knee: Option<f64>,
     /// By their rates.
@@ -46,11 +48,13 @@ pub(crate) fn render_curve(curve: &Curve, data: &Value) -> String {
         ("machine", machine(&Machine::read())),
     ];
     let class = if curve.knee.is_some() { "good" } else { "bad" };
+    let mut findings = vec![(class, curve.conclusion.clone())];
+    findings.extend(curve.caveat.clone().map(|caveat| ("bad", caveat)));
     let mut body = format!(
         "{}{}{}<div class=\"charts\">\n{}</div>\n",
         facts(&rows),
         command(&curve.command),
-        strip(&[(class, curve.conclusion.clone())]),
+        strip(&findings),
         chart(curve)
     );
     body.push_str(
@@ -136,6 +140,7 @@ mod tests {
             command: "ladoga bench --find-knee".to_owned(),
             started_unix_s: 0,
             conclusion: "Knee: 1000".to_owned(),
+            caveat: Some("The server may hold more".to_owned()),
             knee: Some(1000.0),
             points,
         };
@@ -146,6 +151,7 @@ mod tests {
             "Latency over rate",
             "\"knee\":1000",
             "<dt>machine</dt>",
+            "<li class=\"bad\">The server may hold more</li>",
         ] {
             assert!(page.contains(part), "{part} in {page}");
         }

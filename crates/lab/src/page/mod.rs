@@ -34,7 +34,8 @@ mod summary;
 mod words;
 
 pub(crate) use compared::{
-    ComparedFlame, ComparedPage, ComparedProfile, ComparedRow, ComparedRun, render as render_comparison,
+    CHANGE, ComparedFlame, ComparedPage, ComparedProfile, ComparedRow, ComparedRun,
+    render as render_comparison,
 };
 pub(crate) use curve::{Curve, CurvePoint, render_curve};
 pub(crate) use document::render;

@@ -43,6 +43,11 @@ pub(super) fn findings(report: &Report, groups: &[Group<'_>]) -> Vec<Finding> {
         let all = report.runs.len();
         out.push(("bad", format!("Other processes disturbed {disturbed} of {}", plural(all, "run"))));
     }
+    let limited = report.runs.iter().filter(|run| !run.generator.limits.is_empty()).count();
+    if limited > 0 {
+        let all = plural(report.runs.len(), "run");
+        out.push(("bad", format!("The load generator, or the host, was a limit in {limited} of {all}")));
+    }
     if report.runs.len() < report.planned || report.is_interrupted {
         let why = if report.is_interrupted { "Interrupted" } else { "Not whole" };
         out.push(("bad", format!("{why}: {} of {} runs are in here", report.runs.len(), report.planned)));

@@ -34,6 +34,15 @@ fn the_page_holds_its_report_and_needs_no_network() {
 }
 
 #[test]
+fn a_run_that_the_generator_limited_is_named_on_top() {
+    let mut report = fixture::report();
+    let words = "was a limit in 1 of 2 runs</li>";
+    assert!(!render(&report, None).contains(words));
+    report.runs[0].generator.limits.push("the generator was late".to_owned());
+    assert!(render(&report, None).contains(words));
+}
+
+#[test]
 fn many_stages_are_folded_and_rounds_stand_together() {
     let mut report = fixture::report();
     let run = report.runs[0].clone();

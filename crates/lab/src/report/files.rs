@@ -83,7 +83,8 @@ fn json_of(run: &Value, outcome: &stats::RunOutcome, misses_are_good: bool) -> V
     })
 }
 
-const fn limit_name(limit: Limit) -> &'static str {
+/// As programs read it.
+pub(crate) const fn limit_name(limit: Limit) -> &'static str {
     match limit {
         Limit::Cpu(_) => "cpu",
         Limit::Late(_) => "late",

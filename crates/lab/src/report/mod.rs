@@ -6,7 +6,7 @@ mod notes;
 mod spectrum;
 mod text;
 
-pub(crate) use files::{HdrLog, write_json};
+pub(crate) use files::{HdrLog, limit_name, write_json};
 pub(crate) use live::Live;
 pub(crate) use notes::{Asked, limit_in_words, print_notes};
 pub(crate) use text::{Header, print_header, print_result};

@@ -11,7 +11,7 @@ use crate::engine::Maker;
 use crate::error::{LabError, Outcome};
 use crate::stats;
 
-/// The state of the whole run. Its calls, in their order: `load makers set_up done`.
+/// The state of the whole run. Its calls, in their order: `load makers set_up check done`.
 pub(crate) struct Host {
     script: Arc<Script>,
     lua: Lua,
@@ -60,6 +60,19 @@ impl Host {
             let _ = thread.commands.send(Command::Begin); // A thread that is gone shows when the run begins.
         }
         Ok(())
+    }
+
+    /// Refuses a script that has no request for any thread, once all threads are ready: there is nothing to measure. One that
+    /// has none for some of them, or none any more later, is fine.
+    pub(crate) fn check(&self) -> Outcome<()> {
+        let said: Option<Vec<String>> =
+            self.threads.iter().map(|thread| thread.shared.no_request()).collect();
+        match said.and_then(|said| said.into_iter().next()) {
+            Some(said) => Err(LabError::Script(format!(
+                "{said}, so there is nothing to send; expected a request, such as `return wrk.format(\"GET\", \"/\")`"
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Calls `done`, if the script has one.

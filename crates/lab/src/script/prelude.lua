@@ -51,6 +51,9 @@ function wrk.setup(thread)
    end
 end
 
+-- Scripts for wrk 3 call `wrk.init` from their own `init`.
+local is_in_init = false
+
 function wrk.init(args)
    if not wrk.headers["Host"] then
       local host = wrk.host
@@ -59,8 +62,10 @@ function wrk.init(args)
       end
       wrk.headers["Host"] = wrk.port and host .. ":" .. wrk.port or host
    end
-   if type(init) == "function" then
+   if type(init) == "function" and not is_in_init then
+      is_in_init = true
       init(args)
+      is_in_init = false
    end
    local fixed = wrk.format()
    wrk.request = function()

@@ -117,9 +117,10 @@ impl Hooks {
     fn verify(&mut self) -> Outcome<()> {
         let mut bytes = Vec::new();
         if !self.request_into(&mut bytes)? {
+            self.shared.has_no_request(self.placed("request", "returned nil at once"));
             return Ok(());
         }
-        let batch = Batch::parse(&bytes).map_err(|error| LabError::Script(format!("request(): {error}")))?;
+        let batch = self.batch(&bytes)?;
         self.is_pipelined = batch.requests > 1;
         self.first = Some((bytes, batch));
         Ok(())
@@ -127,16 +128,46 @@ impl Hooks {
 
     /// False if the script has no more requests: its function returns nil.
     fn request_into(&self, out: &mut Vec<u8>) -> Outcome<bool> {
-        match self.request.call::<Value>(()).map_err(script_error)? {
+        match self.request.call::<Value>(()).map_err(|error| self.failed("request", error))? {
             Value::String(text) => {
                 out.extend_from_slice(&text.as_bytes());
                 Ok(true)
             }
             Value::Nil => Ok(false),
-            other => {
-                Err(LabError::Script(format!("request() must return a string, not {}", other.type_name())))
-            }
+            other => Err(self.returned("request", "a string", &other)),
         }
+    }
+
+    fn batch(&self, bytes: &[u8]) -> Outcome<Batch> {
+        Batch::parse(bytes)
+            .map_err(|error| LabError::Script(self.placed("request", &format!("returned an {error}"))))
+    }
+
+    fn returned(&self, function: &str, wanted: &str, found: &Value) -> LabError {
+        let what = format!("must return {wanted}, not {}", found.type_name());
+        LabError::Script(self.placed(function, &what))
+    }
+
+    /// A message about what a function returned, which Lua has no place for.
+    fn placed(&self, function: &str, what: &str) -> String {
+        format!("{}{function}() {what}", self.beginning_of(function).unwrap_or_default())
+    }
+
+    /// What Lua says of an error names file and line, unless it happened in `wrk.format` of a `return wrk.format(…)`: after a
+    /// tail call nobody knows the caller.
+    fn failed(&self, function: &str, error: mlua::Error) -> LabError {
+        match (script_error(error), self.beginning_of(function)) {
+            (LabError::Script(text), Some(place)) if !text.contains(file_of(&place)) => {
+                LabError::Script(format!("{place}{function}(): {text}"))
+            }
+            (error, _) => error,
+        }
+    }
+
+    /// `FILE:LINE: ` of the line in which a function of the script begins.
+    fn beginning_of(&self, function: &str) -> Option<String> {
+        let info = self.lua.globals().get::<Function>(function).ok()?.info();
+        Some(format!("{}:{}: ", info.short_src?, info.line_defined?))
     }
 
     fn call_response(&self, status: u16, answer: &Captured) -> mlua::Result<()> {
@@ -146,6 +177,12 @@ impl Hooks {
         }
         self.response.call((status, headers, self.lua.create_string(&answer.body)?))
     }
+}
+
+/// `FILE:` of a place.
+fn file_of(place: &str) -> &str {
+    let without_line = place.trim_end_matches(": ").trim_end_matches(|c: char| c.is_ascii_digit());
+    if without_line.is_empty() { place } else { without_line }
 }
 
 impl Requests for Hooks {
@@ -159,20 +196,24 @@ impl Requests for Hooks {
             return Ok(None);
         }
         if self.is_pipelined {
-            let batch = Batch::parse(&out[start..])
-                .map_err(|error| LabError::Script(format!("request(): {error}")))?;
-            return Ok(Some(batch));
+            return self.batch(&out[start..]).map(Some);
         }
         Ok(Some(Batch::single(&out[start..])))
     }
 
     fn delay_ms(&mut self) -> Outcome<u64> {
-        let delay: f64 = self.delay.call(()).map_err(script_error)?;
-        Ok(delay.max(0.0) as u64)
+        let delay = self.delay.call::<Value>(()).map_err(|error| self.failed("delay", error))?;
+        // Nothing is no delay, and text is read as a number, as in wrk.
+        let ms = match &delay {
+            Value::Nil => Some(0.0),
+            value => self.lua.coerce_number(value.clone()).map_err(script_error)?,
+        };
+        ms.map(|ms| ms.max(0.0) as u64)
+            .ok_or_else(|| self.returned("delay", "milliseconds, a number", &delay))
     }
 
     fn answered(&mut self, status: u16, answer: &Captured) -> Outcome<()> {
-        self.call_response(status, answer).map_err(script_error)
+        self.call_response(status, answer).map_err(|error| self.failed("response", error))
     }
 
     fn should_stop(&self) -> bool {

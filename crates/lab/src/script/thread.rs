@@ -13,6 +13,8 @@ use super::value::Transfer;
 pub(super) struct Shared {
     address: Mutex<Option<SocketAddr>>,
     stop: AtomicBool,
+    /// Said if the thread has no request at all.
+    no_request: Mutex<Option<String>>,
 }
 
 impl Shared {
@@ -22,6 +24,14 @@ impl Shared {
 
     pub(super) fn set_address(&self, address: SocketAddr) {
         *self.address.lock().unwrap_or_else(PoisonError::into_inner) = Some(address);
+    }
+
+    pub(super) fn has_no_request(&self, said: String) {
+        *self.no_request.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
+    }
+
+    pub(super) fn no_request(&self) -> Option<String> {
+        self.no_request.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn stop(&self) {

@@ -128,6 +128,9 @@ fn interval(profile: &Profile) -> String {
     }
 }
 
+/// Between the parts of a subtitle.
+const BETWEEN_PARTS: &str = " · ";
+
 /// One line under a graph's title.
 fn subtitle(profile: &Profile) -> String {
     let threads = profile.threads.len();
@@ -141,7 +144,7 @@ fn subtitle(profile: &Profile) -> String {
         parts.push(format!("{} samples lost", profile.dropped));
     }
     parts.extend(profile.notes.iter().cloned());
-    parts.join(" · ")
+    parts.join(BETWEEN_PARTS)
 }
 
 #[cfg(test)]

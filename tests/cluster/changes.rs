@@ -204,8 +204,8 @@ fn one_request_after_the_other_is_told_all_that_is_stored() {
     let cluster = Cluster::start(3);
     let keys: Vec<String> = (0..KEYS).map(|n| format!("key{n:05}")).collect();
     let write = || {
-        let lines: String =
-            keys.iter().map(|key| format!("{}\n", json!({"op": "put", "key": key, "value": "v"}))).collect();
+        let line = |key: &String| format!("{}\n", json!({"op": "put", "key": key, "value": "v"}));
+        let lines = keys.iter().map(line).collect::<Vec<_>>().concat();
         let written = cluster.connect(0).request("POST", "/v0/batch?replicas=3/3", Some(lines.as_bytes()));
         assert_eq!(written.status, 200, "{}", written.text());
     };

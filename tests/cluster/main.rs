@@ -18,7 +18,7 @@
 //! - `contended`: many of them on one key, while nodes are killed, frozen and cut off; `register`: beside plain ones
 //! - `batches`: many operations in one request; `copy`: all records into a cluster, and out of it
 //! - `clocks`: nodes whose wall clocks are wrong
-//! - `membership`: nodes that were started with different lists
+//! - `membership`: nodes that were started with different lists; `relisted`: a list that is changed
 //! - `pipelines`: requests behind ranges of the whole cluster, cut anywhere
 //! - `protocol`: bytes that are no protocol; `greedy`: peers that want more than their share
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
@@ -51,6 +51,7 @@ mod protocol;
 mod ranges;
 mod recovery;
 mod register;
+mod relisted;
 mod replicas;
 mod restored;
 mod shared_key;

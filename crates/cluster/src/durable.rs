@@ -1,11 +1,15 @@
 //! What a node must not forget, and the bytes that it is kept as.
 //!
 //! ```text
-//! replica-state := "LADOGAC" format u8 (2), incarnation u64, write_floor u64, synced_before u64, reserved_before u64,
+//! replica-state := "LADOGAC" format u8 (3), incarnation u64, write_floor u64, synced_before u64, reserved_before u64,
 //!            is_whole u8, count u16, (incarnation u64, is_replacement u8) × count, has_old_cells u8,
-//!            (session u64, now, before) × count, crc u32                                        crc: of all before it
+//!            (session u64, now, before) × count, departed u64, is_relisted u8, copies_of_all u8,
+//!            (name u64, is_joining u8) × count, crc u32                                                                            crc: of all before it
 //! now, before := written u64, reserved u64
+//! name        := xxh3 of the URL of the node that the entry at the same place is about
 //! ```
+//!
+//! Format 2, which is read, ends behind the memories: its entries were about the nodes by their places in the list.
 
 use ladoga_model::Reader;
 
@@ -15,11 +19,16 @@ use crate::reach::{Memory, Reach};
 use crate::statement::Acquaintance;
 
 const MAGIC: &[u8; 7] = b"LADOGAC";
-const FORMAT: u8 = 2;
+/// The version of the format that is written.
+pub const DURABLE_FORMAT: u8 = 3;
+/// The one that has no names.
+const FORMAT_BY_PLACE: u8 = 2;
 const MET_BYTES: usize = 9;
 const MEMORY_BYTES: usize = 40;
+const LIST_BYTES: usize = 10;
+const NAME_BYTES: usize = 9;
 /// The longest encoding of [`Durable`].
-pub const DURABLE_BYTES_MAX: usize = 64 + (MET_BYTES + MEMORY_BYTES) * NODES_MAX;
+pub const DURABLE_BYTES_MAX: usize = 80 + (MET_BYTES + MEMORY_BYTES + NAME_BYTES) * NODES_MAX;
 
 /// What a node must not forget; kept by the driver in one small file, replaced as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -41,6 +50,25 @@ pub struct Durable {
     pub has_old_cells: bool,
     /// As in [`crate::Statement`], a few seconds old.
     pub remembered: Vec<Memory>,
+    /// The latest of the incarnations of nodes that have left the list.
+    pub departed: Incarnation,
+    /// Whether the list of nodes has new ones, and this node has not yet pulled all that it should hold.
+    pub is_relisted: bool,
+    /// A cell for so many nodes was for all of them by a list before this one; 0 if there was none. Those that are new copy it, too:
+    /// requests that do not say a number mean all nodes.
+    pub copies_of_all: u8,
+    /// The nodes that are new in the list and have not copied the data of the others yet, by node.
+    pub joining: Vec<bool>,
+}
+
+/// The state of a node as it was kept, and the nodes that it is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptState {
+    /// The state.
+    pub durable: Durable,
+    /// The [names](crate::NodeList::name_hashes) of the nodes that it is about, in the order of its entries; `None` if it was
+    /// kept by place only.
+    pub names: Option<Vec<u64>>,
 }
 
 impl Durable {
@@ -50,8 +78,11 @@ impl Durable {
         Durable { incarnation, reserved_before, has_old_cells: true, ..Durable::default() }
     }
 
-    /// Its bytes.
-    pub fn encode(&self) -> Vec<u8> {
+    /// Its bytes, with the [names](crate::NodeList::name_hashes) of the nodes that it is about.
+    ///
+    /// # Panics
+    /// If there are fewer of them.
+    pub fn encode(&self, names: &[u64]) -> Vec<u8> {
         let Durable {
             incarnation,
             write_floor,
@@ -61,9 +92,13 @@ impl Durable {
             met,
             has_old_cells,
             remembered,
+            departed,
+            is_relisted,
+            copies_of_all,
+            joining,
         } = self;
         let mut out = MAGIC.to_vec();
-        out.push(FORMAT);
+        out.push(DURABLE_FORMAT);
         for number in [incarnation.0, *write_floor, *synced_before, *reserved_before] {
             out.extend_from_slice(&number.to_le_bytes());
         }
@@ -80,32 +115,59 @@ impl Durable {
                 out.extend_from_slice(&number.to_le_bytes());
             }
         }
+        out.extend_from_slice(&departed.0.to_le_bytes());
+        out.extend_from_slice(&[u8::from(*is_relisted), *copies_of_all]);
+        for (index, name) in names[..met.len()].iter().enumerate() {
+            out.extend_from_slice(&name.to_le_bytes());
+            out.push(u8::from(joining.get(index).copied().unwrap_or_default()));
+        }
         let crc = crc32c::crc32c(&out);
         out.extend_from_slice(&crc.to_le_bytes());
         out
     }
 
-    /// What these bytes say; `None` if they are none of [`Durable::encode`].
-    pub fn decode(bytes: &[u8]) -> Option<Durable> {
+    /// The version of the format of these bytes, if it is one that is not known yet.
+    pub fn newer_format(bytes: &[u8]) -> Option<u8> {
+        let format = *bytes.strip_prefix(MAGIC)?.first()?;
+        (format > DURABLE_FORMAT).then_some(format)
+    }
+
+    /// What these bytes say, and of which nodes; `None` if they are none of [`Durable::encode`].
+    pub fn decode(bytes: &[u8]) -> Option<KeptState> {
         let (checked, crc) = bytes.split_last_chunk::<4>()?;
         if crc32c::crc32c(checked) != u32::from_le_bytes(*crc) {
             return None;
         }
         let mut reader = Reader::new(checked);
-        if reader.bytes(MAGIC.len())? != MAGIC || reader.u8()? != FORMAT {
+        if reader.bytes(MAGIC.len())? != MAGIC {
             return None;
         }
+        let has_names = match reader.u8()? {
+            DURABLE_FORMAT => true,
+            FORMAT_BY_PLACE => false,
+            _ => return None,
+        };
         let (incarnation, write_floor) = (Incarnation(reader.u64()?), reader.u64()?);
         let (synced_before, reserved_before) = (reader.u64()?, reader.u64()?);
         let is_whole = reader.u8()? != 0;
         let count = usize::from(reader.u16()?);
-        if reader.remaining() != count * (MET_BYTES + MEMORY_BYTES) + 1 {
+        let bytes_of_names = if has_names { LIST_BYTES + count * NAME_BYTES } else { 0 };
+        if reader.remaining() != count * (MET_BYTES + MEMORY_BYTES) + 1 + bytes_of_names {
             return None;
         }
         let met = (0..count).map(|_| acquaintance(&mut reader)).collect::<Option<_>>()?;
         let has_old_cells = reader.u8()? != 0;
         let remembered = (0..count).map(|_| memory(&mut reader)).collect::<Option<_>>()?;
-        Some(Durable {
+        let (mut departed, mut is_relisted, mut copies_of_all) = (Incarnation::NONE, false, 0);
+        let (mut joining, mut names) = (vec![false; count], None);
+        if has_names {
+            (departed, is_relisted, copies_of_all) =
+                (Incarnation(reader.u64()?), reader.u8()? != 0, reader.u8()?);
+            let each = (0..count).map(|_| Some((reader.u64()?, reader.u8()? != 0)));
+            let (each_name, each_joining) = each.collect::<Option<Vec<_>>>()?.into_iter().unzip();
+            (names, joining) = (Some(each_name), each_joining);
+        }
+        let durable = Durable {
             incarnation,
             write_floor,
             synced_before,
@@ -114,7 +176,12 @@ impl Durable {
             met,
             has_old_cells,
             remembered,
-        })
+            departed,
+            is_relisted,
+            copies_of_all,
+            joining,
+        };
+        Some(KeptState { durable, names })
     }
 }
 
@@ -149,10 +216,14 @@ mod tests {
             met,
             has_old_cells: true,
             remembered: vec![memory, Memory::default()],
+            departed: Incarnation(4),
+            is_relisted: true,
+            copies_of_all: 3,
+            joining: vec![false, true],
         };
-        let bytes = durable.encode();
+        let bytes = durable.encode(&[70, 71]);
         assert!(bytes.len() <= DURABLE_BYTES_MAX);
-        assert_eq!(Durable::decode(&bytes), Some(durable));
+        assert_eq!(Durable::decode(&bytes), Some(KeptState { durable, names: Some(vec![70, 71]) }));
         for index in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[index] ^= 1;
@@ -160,6 +231,25 @@ mod tests {
             assert_eq!(Durable::decode(&bytes[..index]), None, "cut at {index}");
         }
         let many = Durable { met: vec![Acquaintance::default(); NODES_MAX], ..Durable::default() };
-        assert!(many.encode().len() <= DURABLE_BYTES_MAX);
+        assert!(many.encode(&[0; NODES_MAX]).len() <= DURABLE_BYTES_MAX);
+    }
+
+    /// As the version before this one wrote it: nodes by place, and nothing behind the memories.
+    #[test]
+    fn a_state_of_format_2_is_read() {
+        let met = vec![Acquaintance { incarnation: Incarnation(9), is_replacement: true }];
+        let remembered = vec![Memory { session: 3, ..Memory::default() }];
+        let joining = vec![false];
+        let durable =
+            Durable { incarnation: Incarnation(5), is_whole: true, met, remembered, ..Durable::default() };
+        let durable = Durable { joining, ..durable };
+        let mut bytes = durable.encode(&[70]);
+        bytes.truncate(bytes.len() - LIST_BYTES - NAME_BYTES - size_of::<u32>());
+        bytes[MAGIC.len()] = FORMAT_BY_PLACE;
+        bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
+        assert_eq!(Durable::decode(&bytes), Some(KeptState { durable, names: None }));
+        assert_eq!(Durable::newer_format(&bytes), None);
+        bytes[MAGIC.len()] = DURABLE_FORMAT + 1;
+        assert_eq!(Durable::newer_format(&bytes), Some(DURABLE_FORMAT + 1));
     }
 }

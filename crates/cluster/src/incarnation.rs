@@ -52,6 +52,12 @@ impl Incarnation {
         !self.is_none() && self.0 != own.0 && self.generation() >= own.generation()
     }
 
+    /// The later one of two, whichever nodes they are of.
+    #[must_use]
+    pub const fn later(self, other: Incarnation) -> Incarnation {
+        if other.generation() > self.generation() { other } else { self }
+    }
+
     const fn generation(self) -> u64 {
         self.0 >> RANDOM_BITS
     }

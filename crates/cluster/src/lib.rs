@@ -13,7 +13,7 @@
 //! - `peer_clocks`: the time by a majority of the nodes
 //! - `reach`: how far a data directory was written, and whether it was rolled back
 //! - `incarnation`: which data directory of a node is the latest; `statement`: what nodes tell each other about that
-//! - `durable`: what a node must not forget
+//! - `durable`: what a node must not forget; `relisted`: what becomes of that with another list of nodes
 //! - `stability`: which node lost its data, what every node has, which tombstones may go
 #![forbid(unsafe_code)]
 
@@ -37,6 +37,7 @@ mod proposal;
 mod pull;
 mod reach;
 mod read;
+mod relisted;
 mod sent;
 mod set;
 mod slice;
@@ -47,7 +48,7 @@ mod window;
 mod write;
 
 pub use coverage::covers;
-pub use durable::{DURABLE_BYTES_MAX, Durable};
+pub use durable::{DURABLE_BYTES_MAX, DURABLE_FORMAT, Durable, KeptState};
 pub use failure::{Failure, QuorumError, Refusal};
 pub use fences::{FENCED_KEYS_MAX, Fences, NoPromise};
 pub use hints::{HINT_AGE_MS_MAX, HINT_BYTES_MAX, HINTS_IN_FLIGHT_MAX, Hint, HintQueue, HintStep};

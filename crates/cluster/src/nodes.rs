@@ -106,6 +106,11 @@ impl NodeList {
         &self.nodes[id.index()].name
     }
 
+    /// What tells the names of the nodes apart on the disk, whatever places they have; in the order of their ids.
+    pub fn name_hashes(&self) -> Vec<u64> {
+        self.nodes.iter().map(|node| xxhash_rust::xxh3::xxh3_64(node.name.as_bytes())).collect()
+    }
+
     /// The same for the same list, and another for every other: what peers compare first.
     pub const fn fingerprint(&self) -> u64 {
         self.fingerprint

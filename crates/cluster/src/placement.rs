@@ -100,7 +100,12 @@ impl Placement {
         &self.preference_list(Partition::of(key))[..from]
     }
 
-    /// Whether both nodes hold a cell of this partition, if they have what they should: what a peer lists for another.
+    /// Whether a node holds a cell of this partition, if it has what it should.
+    pub fn holds(&self, partition: Partition, node: NodeId, cell: CellMark) -> bool {
+        cell.belongs_on(self.position(partition, node))
+    }
+
+    /// Whether both nodes do: what a peer lists for another.
     pub fn both_hold(&self, partition: Partition, nodes: [NodeId; 2], cell: CellMark) -> bool {
         let last = nodes.map(|node| self.position(partition, node)).into_iter().max().unwrap_or(0);
         cell.belongs_on(last)

@@ -150,7 +150,7 @@ impl MerkleTree {
 
     /// Whether this node may hold a cell of this partition.
     pub fn may_hold(&self, partition: Partition, cell: CellMark) -> bool {
-        cell.belongs_on(self.placement.position(partition, self.me))
+        self.placement.holds(partition, self.me, cell)
     }
 
     /// Leaves out what was deleted before this timestamp, because every node has it. If a span has such deletions and later

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! we ask Groups, (compare)*, Leaves*, (List, (look up, Cell, apply)*)*      only for what differs
+//!    or                              (List, (look up, Cell, apply)*)*      for everything
 //! ```
 //!
 //! The node that asks keeps all state; the node that answers keeps none.
@@ -95,8 +96,27 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
         tree: &MerkleTree,
         mut step: impl FnMut(PullStep<B>),
     ) -> SyncSession<B> {
+        let mut pull = SyncSession::begun(peer, before, tree);
+        pull.ask(PullRequest::Groups(pull.slice), &mut step);
+        pull
+    }
+
+    /// The same without a look at the trees: whatever the peer lists is looked up.
+    pub fn of_everything(
+        peer: NodeId,
+        before: u64,
+        tree: &MerkleTree,
+        mut step: impl FnMut(PullStep<B>),
+    ) -> SyncSession<B> {
+        let mut pull = SyncSession::begun(peer, before, tree);
+        pull.partitions.extend(Partition::all());
+        pull.list(&mut step);
+        pull
+    }
+
+    fn begun(peer: NodeId, before: u64, tree: &MerkleTree) -> SyncSession<B> {
         let slice = AsOf { before, dropped_before: tree.dropped_before() };
-        let mut pull = SyncSession {
+        SyncSession {
             slice,
             peer,
             ours: None,
@@ -111,9 +131,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
             prune_before: 0,
             is_pruning: false,
             progress: PullProgress::default(),
-        };
-        pull.ask(PullRequest::Groups(slice), &mut step);
-        pull
+        }
     }
 
     /// Deletes here what the peer, which is complete before this timestamp, should hold and does not.
@@ -290,9 +308,12 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
             PullResponse::Refused(refusal) => return self.fail(PullFailure::Refused(refusal), step),
             _ => return self.fail(PullFailure::Malformed, step),
         };
-        let key = self.busy[at].listed.key.clone();
+        let KeyVersion { key, mark } = self.busy[at].listed.clone();
+        let is_for_us = |found: CellMark| {
+            found.stamp.version == mark.stamp.version || tree.may_hold(Partition::of(key.as_ref()), found)
+        };
         match cell {
-            Some(cell) if tree.may_hold(Partition::of(key.as_ref()), cell.mark()) => {
+            Some(cell) if is_for_us(cell.mark()) => {
                 self.busy[at].stage = Stage::Applying;
                 step(PullStep::Apply(key, cell));
             }

@@ -18,6 +18,8 @@ struct Peer {
     asked_for_values: usize,
     /// What a pull has this node delete.
     prune_before: u64,
+    /// See [`crate::StabilityTracker::tells_of_all`].
+    tells_of_all: Option<u8>,
 }
 
 impl Peer {
@@ -30,6 +32,15 @@ impl Peer {
             cells: BTreeMap::new(),
             asked_for_values: 0,
             prune_before: 0,
+            tells_of_all: None,
+        }
+    }
+
+    fn tells(&self, asker: NodeId, key: &Key, mark: CellMark) -> bool {
+        let partition = Partition::of(key);
+        match self.tells_of_all {
+            Some(copies) => self.placement.holds(partition, asker, mark) || mark.stamp.copies >= copies,
+            None => self.placement.both_hold(partition, [self.id, asker], mark),
         }
     }
 
@@ -69,8 +80,7 @@ impl Peer {
                 let entries =
                     page.into_iter().filter(|(key, _)| in_list(key)).filter(|(key, (stamp, dead))| {
                         let mark = CellMark { stamp: *stamp, is_tombstone: *dead };
-                        slice.has(mark)
-                            && self.placement.both_hold(Partition::of(key), [self.id, asker], mark)
+                        slice.has(mark) && self.tells(asker, key, mark)
                     });
                 let entries = entries
                     .map(|(key, &(stamp, is_tombstone))| {
@@ -95,6 +105,21 @@ impl Peer {
 fn pull(ours: &mut Peer, theirs: &mut Peer, before: u64) -> Result<PullProgress, PullFailure> {
     let mut steps = VecDeque::new();
     let pull = SyncSession::new(theirs.id, before, &ours.tree, |step| steps.push_back(step));
+    drive(pull, steps, ours, theirs)
+}
+
+fn pull_everything(ours: &mut Peer, theirs: &mut Peer) -> Result<PullProgress, PullFailure> {
+    let mut steps = VecDeque::new();
+    let pull = SyncSession::of_everything(theirs.id, u64::MAX, &ours.tree, |step| steps.push_back(step));
+    drive(pull, steps, ours, theirs)
+}
+
+fn drive(
+    pull: SyncSession<Key>,
+    mut steps: VecDeque<PullStep<Key>>,
+    ours: &mut Peer,
+    theirs: &mut Peer,
+) -> Result<PullProgress, PullFailure> {
     let mut pull = pull.pruning(ours.prune_before);
     loop {
         let mut next = Vec::new();
@@ -198,6 +223,28 @@ fn an_empty_node_gets_everything_but_what_is_for_others() {
     }
     pull(&mut ours, &mut theirs, u64::MAX).expect("it works out");
     assert_eq!(ours.cells, expected);
+}
+
+/// By the list of nodes before this one, the peer was to hold more than now; and what was for all nodes then was for two.
+#[test]
+fn a_list_of_everything_has_what_the_peer_held_by_another_list_of_nodes() {
+    let (mut ours, mut theirs) = peers();
+    let mut expected = BTreeMap::new();
+    for n in 0..200_u64 {
+        let key = format!("key{n}").into_bytes();
+        let stamp = Stamp { copies: 1 + (n % 2) as u8, ..Stamp::new(Version { timestamp: n + 1, node: 0 }) };
+        theirs.write(&key, stamp, false);
+        if stamp.copies == 2 || ours.placement.position(Partition::of(&key), ours.id) == 0 {
+            expected.insert(key, (stamp, false));
+        }
+    }
+    pull_everything(&mut ours, &mut theirs).expect("it works out");
+    assert!(ours.cells.len() < expected.len(), "what both hold");
+    theirs.tells_of_all = Some(2);
+    pull_everything(&mut ours, &mut theirs).expect("it works out");
+    assert_eq!(ours.cells, expected);
+    let (mut empty, _) = peers();
+    assert_eq!(pull_everything(&mut ours, &mut empty).expect("nothing to list").applied, 0);
 }
 
 /// An older directory has values that were deleted since, and no node knows of those deletions any more.

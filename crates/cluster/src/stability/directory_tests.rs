@@ -24,7 +24,7 @@ fn in_session(count: usize) -> Cluster {
 
 /// Each of three nodes learns from the others that it lacks something, and pulls it.
 #[track_caller]
-fn assert_become_whole_by_each_other(cluster: &mut Cluster) {
+pub(super) fn assert_become_whole_by_each_other(cluster: &mut Cluster) {
     cluster.talk();
     cluster.talk();
     assert!(cluster.nodes.iter().all(|node| !node.is_whole() && node.may_coordinate()));

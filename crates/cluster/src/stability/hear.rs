@@ -29,6 +29,8 @@ impl StabilityTracker {
             self.pass = None;
             (statement.is_whole, statement.synced_before) = (false, 0);
         }
+        // It has copied what it was to hold, if it was new in the list.
+        self.next.joining[index] &= !statement.is_whole;
         let session_before = self.remembered[index].session;
         if self.remembered[index].hear(session, reach) {
             self.ended[index] = session_before;
@@ -67,6 +69,8 @@ impl StabilityTracker {
             incarnation: met.next(self.opening.random),
             is_whole: false,
             has_old_cells: self.next.has_old_cells || had_all || self.opening.written > 0,
+            // If it comes back into the list, it was another list when it left.
+            is_relisted: self.next.is_relisted || had_all && !is_further,
             // If a sync was left to the system, what was pulled may not be on the disk.
             synced_before: 0,
             // What was given out is not given out again.

@@ -85,6 +85,9 @@ impl StabilityTracker {
         });
         next.met.resize(nodes, Acquaintance::default());
         next.remembered.resize(nodes, Memory::default());
+        next.joining.resize(nodes, false);
+        // If this node has another name than before, it hears from the others that it is new in the list.
+        (next.met[me.index()], next.joining[me.index()]) = (Acquaintance::default(), false);
         StabilityTracker {
             me,
             heard: vec![None; nodes],
@@ -323,6 +326,26 @@ impl StabilityTracker {
 
     const fn becomes_whole(&mut self) {
         (self.next.is_whole, self.next.has_old_cells) = (true, false);
+    }
+
+    /// Whether peers have to wait with their rebuilds: this node has what it should hold by the list of nodes before this one, and
+    /// may still lack something that another one acknowledged. Once no node does, and not before, the answers of those that are new
+    /// in the list may count: then any majority of the longer list has one that has it.
+    pub const fn has_rebuilds_wait(&self) -> bool {
+        self.next.is_relisted && self.has_all()
+    }
+
+    /// While some nodes are new in the list and have not copied the data of the others yet: peers are told of all that they should
+    /// hold, also of what this node should not, because it was to hold that by the list before this one; and of all cells that are
+    /// for at least so many nodes.
+    pub fn tells_of_all(&self) -> Option<u8> {
+        self.next.joining.contains(&true).then_some(self.next.copies_of_all)
+    }
+
+    /// Whether what is to be pulled is looked for in lists of everything. Trees are over what two nodes both hold, and say nothing of
+    /// what one of them held by another list of nodes. Of an empty directory, they say nothing at all.
+    pub const fn lists_all(&self) -> bool {
+        self.next.is_relisted || !self.has_all() && !self.next.has_old_cells
     }
 }
 

@@ -11,6 +11,8 @@ pub struct SyncRound {
     pub number: u64,
     /// Cells before this; `u64::MAX` if everything was lost.
     pub before: u64,
+    /// Whether peers are asked for lists of everything, and no trees are compared.
+    pub lists_all: bool,
     /// Peers that are still to be pulled from.
     pub peers: Vec<NodeId>,
 }
@@ -24,7 +26,7 @@ impl StabilityTracker {
             let mut peers: Vec<NodeId> = self.peers().collect();
             // Whole peers come last: what they do not have was deleted, whichever peer had it before.
             peers.sort_by_key(|&peer| self.is_whole_peer(peer));
-            self.pass = Some(SyncRound { number: self.passes, before, peers });
+            self.pass = Some(SyncRound { number: self.passes, before, lists_all: self.lists_all(), peers });
         }
         self.pass.as_ref()
     }
@@ -36,8 +38,13 @@ impl StabilityTracker {
         if !pass.peers.is_empty() {
             return;
         }
-        let before = pass.before;
+        let (before, lists_all) = (pass.before, pass.lists_all);
         self.pass = None;
+        // What was acknowledged by the list of nodes before this one is older than the clocks of all nodes were when this node
+        // had heard them.
+        if lists_all && self.lost_before.is_some_and(|lost_before| before > lost_before) {
+            self.next.is_relisted = false;
+        }
         if before == u64::MAX {
             self.becomes_whole();
         } else {

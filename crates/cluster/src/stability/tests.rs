@@ -65,6 +65,9 @@ impl Cluster {
 #[path = "directory_tests.rs"]
 mod directory_tests;
 
+#[path = "relisted_tests.rs"]
+mod relisted_tests;
+
 #[test]
 fn a_new_cluster_is_whole_once_a_majority_has_met() {
     let mut cluster = Cluster::new(3);

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::planted::{Bug, has};
 use ladoga_access::PeerSecret;
-use ladoga_cluster::{ClockReading, Durable, Incarnation, NodeId, NodeList, Opening, Placement};
+use ladoga_cluster::{ClockReading, Durable, Incarnation, KeptState, NodeId, NodeList, Opening, Placement};
 use ladoga_env::{Clock, Disk, Env, Net};
 use ladoga_local::store::{Arrivals, CellGate, CellObserver};
 use ladoga_runtime::Supervisor;
@@ -25,7 +25,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::bounds::{CopyTurns, Pace, SessionBudget, SharedKeys, Turns};
 use crate::fences::{self, FenceKeeper};
-use crate::hints::HintKeeper;
+use crate::hints::{self, HintKeeper};
 use crate::membership::{
     self, Membership, MembershipFile, PeerLimits, PeerName, PeerView, Provenance, durable,
 };
@@ -178,10 +178,15 @@ impl Cluster {
         last_timestamp: u64,
         supervisor: &Supervisor,
     ) -> io::Result<Arc<dyn CellObserver>> {
+        let (disk, names) = (&*env.disk, self.nodes.name_hashes());
+        let hints_dir = dir.join("hints");
         let found = match kept.provenance {
             Provenance::Foreign { node } => Ok(self.take_from(node, env, dir, kept)?),
             Provenance::Own | Provenance::Copied => {
-                durable::read(&*env.disk, dir)?.ok_or(Incarnation(kept.store))
+                let state = durable::read(disk, dir)?;
+                let is_by_place = state.as_ref().is_some_and(|state| state.is_by_place(names.len()));
+                hints::follow_names(disk, &hints_dir, &names, is_by_place)?;
+                state.map(|state| self.of_this_list(state, &names)).ok_or(Incarnation(kept.store))
             }
         };
         let opening = Opening {
@@ -192,7 +197,7 @@ impl Cluster {
             is_unverified: kept.provenance == Provenance::Copied && !has(Bug::IgnoreRegressions),
         };
         let fences = FenceKeeper::start(env, dir, supervisor)?;
-        let hints = HintKeeper::start(env, &dir.join("hints"), &self.peers, supervisor)?;
+        let hints = HintKeeper::start(env, &hints_dir, &self.peers, supervisor)?;
         // As it is after all cells that are here: or a write that is older than a promise looks as if nothing were newer.
         self.versions.starts_after(fences.newest_timestamp());
         let (nodes, tree_bytes_max) = (self.nodes.len(), self.limits.tree_bytes_max);
@@ -231,6 +236,22 @@ impl Cluster {
         })
     }
 
+    /// The state of this node in its list of nodes, which may be another one than before.
+    fn of_this_list(&self, state: KeptState, names: &[u64]) -> Durable {
+        let was_relisted = state.durable.is_relisted;
+        let durable = state.in_list(names);
+        if durable.is_relisted && !was_relisted {
+            let joining = self.nodes.iter().zip(&durable.joining).filter(|(_, joining)| **joining);
+            let urls: Vec<&str> = joining.map(|((id, _), _)| self.nodes.name(id)).collect();
+            tracing::warn!(
+                "new in the list of nodes: {}. The answers of a new node do not count until it has copied the data of the other \
+                 nodes, which takes more than a minute",
+                urls.join(", ")
+            );
+        }
+        durable
+    }
+
     /// Makes a copy of another node's directory this node's own: only its cells are of use, as a beginning. Nothing is reported
     /// to peers before all of it is on disk, so that it can be done again.
     fn take_from(&self, node: NodeId, env: &Env, dir: &Path, kept: &MembershipFile) -> io::Result<Durable> {
@@ -242,11 +263,12 @@ impl Cluster {
             self.nodes.name(node),
             self.nodes.name(self.own),
         );
-        let durable = Durable::of_a_copy(Incarnation::first(env.rng.next_u64()), durable::read(disk, dir)?);
-        durable::write(disk, dir, &durable)?;
+        let copied = durable::read(disk, dir)?.map(|state| state.durable);
+        let durable = Durable::of_a_copy(Incarnation::first(env.rng.next_u64()), copied);
+        durable::write(disk, dir, &durable, &self.nodes.name_hashes())?;
         FenceKeeper::forget(disk, dir)?;
         // The other node has them, too; those for this one would wait for ever.
-        remove_hints(disk, &dir.join("hints"))?;
+        hints::remove_all(disk, &dir.join("hints"))?;
         MembershipFile { store: durable.incarnation.0, ..kept.clone() }.write(disk, dir)?;
         Ok(durable)
     }
@@ -344,20 +366,6 @@ pub fn check_files(disk: &dyn Disk, dir: &Path) -> Vec<String> {
     let mut found = membership::check_files(disk, dir);
     found.extend(fences::check(disk, dir).err().map(|error| error.to_string()));
     found
-}
-
-fn remove_hints(disk: &dyn Disk, hints: &Path) -> io::Result<()> {
-    let list = |dir: &Path| match disk.list(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        names => names,
-    };
-    for peer in list(hints)? {
-        let dir = hints.join(peer);
-        for name in list(&dir)? {
-            disk.remove(&dir.join(name))?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use ladoga_env::{Clock, Env, Turn, Worker, WorkerHandle};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
+use super::directories::name_of;
 use super::log::{FoundHint, HintLog};
 use crate::membership::PeerView;
 use crate::wire::{Record, take_record};
@@ -195,7 +196,7 @@ impl Peer {
     fn open(env: &Env, dir: &Path, view: &Arc<PeerView>) -> io::Result<Peer> {
         let mut queue = HintQueue::new();
         // The clock that hints are dated by is the wall clock: what does not jump does not survive a restart.
-        let log = HintLog::open(&env.disk, &dir.join(view.id.0.to_string()), |found| {
+        let log = HintLog::open(&env.disk, &dir.join(name_of(view.name_hash)), |found| {
             let FoundHint { number, kept_at_ms, mut record } = found;
             let bytes = record.len() as u64 + HINT_OVERHEAD_BYTES;
             let timestamp = timestamp_of(&mut record);

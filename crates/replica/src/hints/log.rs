@@ -1,4 +1,4 @@
-//! The hints for one peer, in segments of a directory of its own: `hints/NODE/NUMBER.hints`.
+//! The hints for one peer, in segments of a directory of its own: `hints/NAME/NUMBER.hints`.
 //!
 //! ```text
 //! segment := "LADOGAH" format u8 (1), first u64, crc u32, hint*, anything          crc: of what precedes it

@@ -5,13 +5,13 @@
 use std::io;
 use std::path::Path;
 
-use ladoga_cluster::{DURABLE_BYTES_MAX, Durable};
+use ladoga_cluster::{DURABLE_BYTES_MAX, DURABLE_FORMAT, Durable, KeptState};
 use ladoga_env::{Disk, OpenMode, Replacement};
 
 const NAME: &str = "replica-state";
 
 /// Reads the file; `None` if there is none.
-pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> io::Result<Option<Durable>> {
+pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> io::Result<Option<KeptState>> {
     let path = dir.join(NAME);
     let file = match disk.open(&path, OpenMode::Read) {
         Ok(file) => file,
@@ -33,12 +33,17 @@ pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> io::Result<Option<Durable>> {
     }
     let mut buffer = vec![0; bytes as usize];
     file.read_exact_at(&mut buffer, 0)?;
+    if let Some(format) = Durable::newer_format(&buffer) {
+        let what =
+            format!("{} has the format version {format}, expected at most {DURABLE_FORMAT}", path.display());
+        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    }
     Durable::decode(&buffer).map(Some).ok_or_else(damaged)
 }
 
-/// Replaces the file.
-pub(crate) fn write(disk: &dyn Disk, dir: &Path, durable: &Durable) -> io::Result<()> {
-    Ok(Replacement::of(disk, &dir.join(NAME), &durable.encode())?)
+/// Replaces the file; the state is about the nodes with these [names](ladoga_cluster::NodeList::name_hashes).
+pub(crate) fn write(disk: &dyn Disk, dir: &Path, durable: &Durable, names: &[u64]) -> io::Result<()> {
+    Ok(Replacement::of(disk, &dir.join(NAME), &durable.encode(names))?)
 }
 
 #[cfg(test)]
@@ -66,13 +71,17 @@ mod tests {
             met,
             ..Durable::default()
         };
-        let durable = Durable { has_old_cells: true, remembered, ..durable };
+        let durable = Durable { has_old_cells: true, remembered, joining: vec![false, true], ..durable };
         for durable in [durable.clone(), Durable { synced_before: 6, ..durable }] {
-            write(&*disk, &dir, &durable).expect("a write");
-            assert_eq!(read(&*disk, &dir).expect("a read"), Some(durable));
+            write(&*disk, &dir, &durable, &[70, 71]).expect("a write");
+            let kept = KeptState { durable, names: Some(vec![70, 71]) };
+            assert_eq!(read(&*disk, &dir).expect("a read"), Some(kept));
         }
         let file = disk.open(&dir.join(NAME), OpenMode::ReadWrite).expect("the file");
         file.write_all_at(b"X", 20).expect("damage");
         assert!(read(&*disk, &dir).expect_err("damaged").to_string().contains("damaged"));
+        file.write_all_at(&[DURABLE_FORMAT + 1], 7).expect("another format");
+        let error = read(&*disk, &dir).expect_err("a newer format").to_string();
+        assert!(error.contains("version 4, expected at most 3"), "{error}");
     }
 }

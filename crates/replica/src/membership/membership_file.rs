@@ -58,7 +58,7 @@ pub enum MembershipError {
     #[error(
         "the nodes in {path}. The two lists differ; compared with --cluster, that of the data directory: {difference}. \
          Restart with the original list. To change the list, stop all nodes, remove that file on each, and start them \
-         with the new list; anti-entropy then redistributes the data",
+         with the new list: docs/cluster.md says what to wait for",
         path = path.display()
     )]
     OtherNodes {

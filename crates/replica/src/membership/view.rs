@@ -2,6 +2,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ladoga_cluster::NodeId;
 use parking_lot::Mutex;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::name::PeerName;
 
@@ -10,6 +11,8 @@ use super::name::PeerName;
 pub(crate) struct PeerView {
     pub(crate) id: NodeId,
     pub(crate) url: String,
+    /// What it is called on the disk: see [`ladoga_cluster::NodeList::name_hashes`].
+    pub(crate) name_hash: u64,
     pub(crate) name: PeerName,
     /// Connections that are up, of all event loops.
     pub(crate) connections: AtomicU64,
@@ -42,6 +45,7 @@ impl PeerView {
         PeerView {
             id,
             url: url.to_owned(),
+            name_hash: xxh3_64(url.as_bytes()),
             name,
             connections: AtomicU64::new(0),
             connects: AtomicU64::new(0),

@@ -164,6 +164,9 @@ impl<S: Store> Session<S> {
             let statement = stability.statement(versions.next(), versions.wall_ms());
             return self.answer(number, &Answer::Statement(Box::new(statement)));
         }
+        if stability.has_rebuild_wait(peer) {
+            return self.answer(number, &Answer::Refused(Refusal::Rebuilding));
+        }
         if !self.account.repair_begins() {
             return self.answer(number, &Answer::Refused(Refusal::OverCapacity));
         }

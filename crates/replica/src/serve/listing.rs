@@ -19,6 +19,10 @@ pub(super) fn list<S: Store>(
     (slice, partitions, after): (AsOf, Vec<Partition>, Bytes),
 ) {
     let Some(peer) = session.peer_id() else { return };
+    let stability = session.cluster.stability();
+    if stability.has_rebuild_wait(peer) {
+        return session.answer(asked.number, &Answer::Refused(Refusal::Rebuilding));
+    }
     if !session.account.repair_begins() {
         return session.answer(asked.number, &Answer::Refused(Refusal::OverCapacity));
     }
@@ -28,7 +32,8 @@ pub(super) fn list<S: Store>(
     }
     // Only versions are listed; values stay on the disk.
     let pieces = session.replica.store.cells(start.freeze(), None, put_mark);
-    let listing = Listing { peer, slice, partitions, entries: Vec::new(), bytes: 0, scanned: 0, last: None };
+    let of = Wanted { peer, slice, partitions, tells_of_all: stability.tells_of_all() };
+    let listing = Listing { of, entries: Vec::new(), bytes: 0, scanned: 0, last: None };
     let cluster = std::sync::Arc::clone(&session.cluster);
     let listed = Rc::clone(session);
     session.answer_later(asked, async move {
@@ -38,10 +43,17 @@ pub(super) fn list<S: Store>(
     });
 }
 
-struct Listing {
+/// What the peer is to be told of.
+struct Wanted {
     peer: NodeId,
     slice: AsOf,
     partitions: Vec<Partition>,
+    /// Whether also of what this node should not hold itself; and of what is for at least so many nodes.
+    tells_of_all: Option<u8>,
+}
+
+struct Listing {
+    of: Wanted,
     entries: Vec<KeyVersion<Bytes>>,
     bytes: usize,
     scanned: usize,
@@ -76,7 +88,7 @@ impl Listing {
     fn look_at(&mut self, cluster: &Cluster, record: Record) {
         let (key, mark) = (record.key, record.cell.mark());
         self.scanned += 1;
-        if self.wants(cluster, &key, mark) {
+        if self.of.has(cluster, &key, mark) {
             self.bytes += key.len();
             // Copied, because the piece that contains it is much longer.
             let key = Bytes::copy_from_slice(&key);
@@ -84,12 +96,18 @@ impl Listing {
         }
         self.last = Some(key);
     }
+}
 
-    fn wants(&self, cluster: &Cluster, key: &[u8], mark: CellMark) -> bool {
-        let partition = Partition::of(key);
-        let is_named = self.partitions.is_empty() || self.partitions.binary_search(&partition).is_ok();
-        let nodes = [self.peer, cluster.own];
-        is_named && self.slice.has(mark) && cluster.placement.both_hold(partition, nodes, mark)
+impl Wanted {
+    fn has(&self, cluster: &Cluster, key: &[u8], mark: CellMark) -> bool {
+        let Wanted { peer, slice, partitions, tells_of_all } = self;
+        let (partition, placement) = (Partition::of(key), &cluster.placement);
+        let is_named = partitions.is_empty() || partitions.binary_search(&partition).is_ok();
+        let is_for_peer = match tells_of_all {
+            Some(copies) => placement.holds(partition, *peer, mark) || mark.stamp.copies >= *copies,
+            None => placement.both_hold(partition, [*peer, cluster.own], mark),
+        };
+        is_named && slice.has(mark) && is_for_peer
     }
 }
 

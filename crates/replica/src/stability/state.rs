@@ -329,6 +329,23 @@ impl Stability {
         if self.tree.is_whole() { self.state.lock().tracker.pass().cloned() } else { None }
     }
 
+    /// Whether what is missing is looked for in lists of everything.
+    pub(crate) fn lists_all(&self) -> bool {
+        self.state.lock().tracker.lists_all()
+    }
+
+    /// Whether a peer is told of all that it should hold, also of what this node should not; and of what is for at least so many
+    /// nodes.
+    pub(crate) fn tells_of_all(&self) -> Option<u8> {
+        self.state.lock().tracker.tells_of_all()
+    }
+
+    /// Whether a peer has to wait with its rebuild.
+    pub(crate) fn has_rebuild_wait(&self, peer: NodeId) -> bool {
+        let state = self.state.lock();
+        state.tracker.has_rebuilds_wait() && !state.tracker.is_whole_peer(peer)
+    }
+
     /// All of a pass was pulled from a peer.
     pub(crate) fn pulled(&self, number: u64, peer: NodeId) {
         self.change(|state| state.tracker.pulled(number, peer));

@@ -34,6 +34,8 @@ struct StabilityWorker {
     views: Vec<Arc<PeerView>>,
     stops: Arc<AtomicBool>,
     membership: MembershipFile,
+    /// Those of its list.
+    names: Vec<u64>,
     /// Whether the directory does not say yet that its files are this node's.
     is_to_be_claimed: bool,
     has_told: bool,
@@ -60,6 +62,7 @@ impl StabilityWriter {
             views: views.to_vec(),
             stops: Arc::clone(&stops),
             membership: membership.clone(),
+            names: membership.nodes.name_hashes(),
             is_to_be_claimed: membership.provenance == Provenance::Copied,
             has_told: false,
             to_persist: None,
@@ -124,7 +127,7 @@ impl StabilityWorker {
         let Some(to_persist) = self.to_persist.take_if(|to_persist| to_persist.is_ready()) else {
             return Ok(self.to_persist.is_none());
         };
-        durable::write(&*self.env.disk, &self.dir, &to_persist.durable)?;
+        durable::write(&*self.env.disk, &self.dir, &to_persist.durable, &self.names)?;
         self.stability.persisted(to_persist.durable);
         Ok(true)
     }

@@ -87,7 +87,7 @@ async fn repair<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability
     let mut errors = Vec::new();
     for peer in cluster.peers.iter().filter(|peer| peer.id != cluster.own) {
         let puller = Puller { replica, stability, link: replica.peers.link(peer.id) };
-        if let Err(why) = puller.pull(peer.id, u64::MAX).await {
+        if let Err(why) = puller.pull(peer.id, u64::MAX, stability.lists_all()).await {
             errors.push(format!("{}: {why}", peer.url));
         }
     }
@@ -99,7 +99,7 @@ async fn make<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability>,
     view.peers_left.store(pass.peers.len() as u64, Ordering::Relaxed);
     for &peer in &pass.peers {
         let link = replica.peers.link(peer);
-        match (Puller { replica, stability, link }).pull(peer, pass.before).await {
+        match (Puller { replica, stability, link }).pull(peer, pass.before, pass.lists_all).await {
             Ok(()) => {
                 stability.pulled(pass.number, peer);
                 view.peers_left.fetch_sub(1, Ordering::Relaxed);
@@ -124,14 +124,12 @@ struct Puller<'p, S: Store> {
 }
 
 impl<S: Store> Puller<'_, S> {
-    async fn pull(self, peer: NodeId, before: u64) -> Result<(), String> {
+    async fn pull(self, peer: NodeId, before: u64, lists_all: bool) -> Result<(), String> {
         let (send, mut events) = mpsc::unbounded_channel();
         let mut steps = VecDeque::new();
         let too_late = || "the tree is not whole".to_owned();
-        let pull = self
-            .stability
-            .tree
-            .with(|tree| SyncSession::new(peer, before, tree, |step| steps.push_back(step)));
+        let begin = if lists_all { SyncSession::of_everything } else { SyncSession::new };
+        let pull = self.stability.tree.with(|tree| begin(peer, before, tree, |step| steps.push_back(step)));
         let mut pull = pull.ok_or_else(too_late)?.pruning(self.stability.prune_before(peer));
         let mut applied_before = 0;
         loop {

@@ -1,0 +1,142 @@
+//! Nodes that are started with another list than before, each from its own disk.
+
+use super::directory_tests::assert_become_whole_by_each_other;
+use super::*;
+use crate::durable::KeptState;
+
+/// What tells the node with this number of the first list apart.
+fn name(node: usize) -> u64 {
+    70 + node as u64
+}
+
+/// A list with the nodes of these numbers.
+fn names(of: &[usize]) -> Vec<u64> {
+    of.iter().copied().map(name).collect()
+}
+
+/// What these nodes have on their disks after a stop.
+fn stopped(cluster: &Cluster, of: &[usize]) -> Vec<KeptState> {
+    let kept = |node: &StabilityTracker| node.persisted.clone();
+    cluster.nodes.iter().map(|node| KeptState { durable: kept(node), names: Some(names(of)) }).collect()
+}
+
+/// A cluster of the nodes with these numbers, of which some have a disk: where each had its place, and what it had.
+fn started(of: &[usize], disks: &[Option<KeptState>], (session, clock): (u64, u64)) -> Cluster {
+    let mut cluster = Cluster::new(of.len());
+    cluster.clock = clock;
+    for (place, disk) in disks.iter().enumerate() {
+        let session = session + place as u64;
+        let opening = Opening { session, random: 1000 + session, written: 9, ..Opening::default() };
+        let opening = if disk.is_some() { opening } else { Opening { written: 0, ..opening } };
+        let found = match disk {
+            Some(kept) => Ok(kept.clone().in_list(&names(of))),
+            None => Err(first(session)),
+        };
+        cluster.nodes[place] = StabilityTracker::new(NodeId(place as u16), of.len(), found).opened(opening);
+    }
+    cluster
+}
+
+/// Three nodes that have met, and of which the third one had three directories; as they were stopped.
+fn three_stopped() -> (Vec<KeptState>, u64) {
+    let mut cluster = started(&[0, 1, 2], &[None, None, None], (1, HOUR));
+    cluster.tick(1);
+    cluster.talk();
+    for loss in 0..2 {
+        cluster.nodes[2] = StabilityTracker::new(NodeId(2), 3, Err(first(50 + loss)));
+        cluster.talk();
+        cluster.pull(2);
+        cluster.talk();
+    }
+    cluster.nodes[0].acknowledged(NodeId(2), 5);
+    cluster.tick(20);
+    assert!(cluster.nodes.iter().all(StabilityTracker::is_whole));
+    (stopped(&cluster, &[0, 1, 2]), cluster.clock + SECOND)
+}
+
+fn disks(kept: &[KeptState], of: &[usize]) -> Vec<Option<KeptState>> {
+    of.iter().map(|&node| kept.get(node).cloned()).collect()
+}
+
+/// What each remembered of the one that had a place was held against the one that has it now.
+#[test]
+fn no_node_is_taken_for_one_that_lost_its_data_because_another_left_the_list() {
+    let (kept, clock) = three_stopped();
+    for left in [[1, 2], [0, 2], [0, 1]] {
+        let mut cluster = started(&left, &disks(&kept, &left), (100, clock));
+        assert!(cluster.nodes.iter().all(StabilityTracker::is_whole), "{left:?} at once");
+        cluster.talk();
+        cluster.talk();
+        assert!(cluster.nodes.iter().all(|node| node.is_whole() && node.regression().is_none()), "{left:?}");
+        assert!(cluster.nodes.iter().all(|node| !node.lists_all()), "{left:?}");
+    }
+}
+
+#[test]
+fn a_node_that_is_new_in_the_list_counts_once_all_others_have_everything_and_it_has_copied_that() {
+    let (kept, clock) = three_stopped();
+    let all = [0, 1, 2, 3, 4];
+    let mut cluster = started(&all, &disks(&kept, &all), (100, clock));
+    // Two new ones and one old one are a majority.
+    cluster.up = vec![true, false, false, true, true];
+    (0..3).for_each(|_| cluster.talk());
+    assert!(cluster.nodes[0].is_whole());
+    for new in [3, 4] {
+        assert_eq!(cluster.nodes[new].vouches(), Ok(false), "it is not taken for one of a new cluster");
+        assert!(!cluster.nodes[0].is_whole_peer(NodeId(new as u16)));
+    }
+    cluster.up = vec![true; 5];
+    (0..3).for_each(|_| cluster.talk());
+    let round = cluster.nodes[3].pass().expect("everything is to be pulled").clone();
+    assert!(round.before == u64::MAX && round.lists_all);
+    assert!(cluster.nodes[..3].iter().all(StabilityTracker::has_rebuilds_wait));
+    // A round as of a time before the change is not enough.
+    for old in 0..3 {
+        cluster.pull(old);
+        assert!(cluster.nodes[old].has_rebuilds_wait());
+        assert_eq!(cluster.nodes[old].tells_of_all(), Some(3));
+    }
+    cluster.tick(120);
+    cluster.tick(1);
+    for old in 0..3 {
+        assert!(cluster.nodes[old].pass().expect("a round").lists_all);
+        cluster.pull(old);
+        assert!(!cluster.nodes[old].has_rebuilds_wait() && !cluster.nodes[old].lists_all());
+    }
+    for new in [3, 4] {
+        assert_eq!(cluster.pull(new), Some(u64::MAX));
+        assert!(cluster.nodes[new].is_whole());
+    }
+    cluster.talk();
+    cluster.talk();
+    assert!(cluster.nodes.iter().all(|node| node.is_whole() && node.tells_of_all().is_none()));
+}
+
+#[test]
+fn a_node_that_comes_back_into_the_list_does_not_vouch_for_what_it_had_when_it_left() {
+    let (kept, clock) = three_stopped();
+    let mut cluster = started(&[0, 1], &disks(&kept, &[0, 1]), (100, clock));
+    cluster.tick(120);
+    let mut later = stopped(&cluster, &[0, 1]);
+    later.push(kept[2].clone());
+    let mut cluster = started(&[0, 1, 2], &disks(&later, &[0, 1, 2]), (200, cluster.clock + SECOND));
+    cluster.talk();
+    cluster.talk();
+    let node = &cluster.nodes[2];
+    assert!(!node.is_whole() && node.has_lost_data() && node.hides_cells());
+    assert!(cluster.nodes[..2].iter().all(|node| node.is_whole() && node.regression().is_none()));
+    assert!(cluster.nodes[2].lists_all());
+    cluster.tick(120);
+    cluster.tick(1);
+    (0..3).for_each(|node| _ = cluster.pull(node));
+    assert!(cluster.nodes.iter().all(StabilityTracker::is_whole));
+}
+
+/// Nobody is there who could have it all, so nobody waits.
+#[test]
+fn nodes_that_all_have_other_names_become_whole_by_each_other() {
+    let (kept, clock) = three_stopped();
+    let disks: Vec<_> = kept.into_iter().map(Some).collect();
+    let mut cluster = started(&[7, 8, 9], &disks, (100, clock));
+    assert_become_whole_by_each_other(&mut cluster);
+}

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, launches, target};
 use crate::directories::{Known, quick, refused, wait_until_all_have_spoken, write_before, write_meanwhile};
-use crate::support::{DEADLINE, Launch, Node, wait_until};
+use crate::support::{DEADLINE, Ladoga, Launch, Node, wait_until};
 
 /// The list of nodes has them by their URLs.
 fn in_order(mut cluster: Cluster) -> Cluster {
@@ -108,6 +108,26 @@ fn a_node_that_comes_back_into_the_list_does_not_vouch_for_what_it_missed() {
     refused(&cluster, &known, &[0, 1, 2], "2/3");
     wait_until("nodes that have met", || cluster.nodes[2].log().contains("lacks writes"));
     assert!(is_whole(&cluster, 0) && is_whole(&cluster, 1) && !is_whole(&cluster, 2));
+    // What was deleted meanwhile may be in its directory, also once it is started again.
+    for _ in 0..2 {
+        assert_eq!(cluster.report(2)["replica_state"]["outdated"], true);
+        wait_until("a word about that", || {
+            cluster.nodes[2].log().contains("start it with an empty directory")
+        });
+        let status = Ladoga::new(["status", "--url", &cluster.nodes[2].url()]).run();
+        let status = status.text().to_owned();
+        assert!(status.contains("start it with an empty directory"), "{status}");
+        cluster.nodes[2].stop();
+        start(&mut cluster.nodes[2..]);
+    }
+    cluster.nodes[2].stop();
+    fs::remove_dir_all(cluster.nodes[2].data()).expect("its directory");
+    start(&mut cluster.nodes[2..]);
+    wait_until("a node that has met the others", || {
+        cluster.report(2)["replica_state"]["may_coordinate"] == true
+    });
+    let state = &cluster.report(2)["replica_state"];
+    assert!(state["outdated"] == false && state["complete"] == false, "{state}");
 }
 
 /// A cluster of three that was made one of five. One of the three nodes missed what was acknowledged, and nobody has hints for it.

@@ -3,7 +3,7 @@
 //! ```text
 //! replica-state := "LADOGAC" format u8 (3), incarnation u64, write_floor u64, synced_before u64, reserved_before u64,
 //!            is_whole u8, count u16, (incarnation u64, is_replacement u8) × count, has_old_cells u8,
-//!            (session u64, now, before) × count, departed u64, is_relisted u8, copies_of_all u8,
+//!            (session u64, now, before) × count, departed u64, relisting u8, copies_of_all u8,
 //!            (name u64, is_joining u8) × count, crc u32                                                                            crc: of all before it
 //! now, before := written u64, reserved u64
 //! name        := xxh3 of the URL of the node that the entry at the same place is about
@@ -30,6 +30,31 @@ const NAME_BYTES: usize = 9;
 /// The longest encoding of [`Durable`].
 pub const DURABLE_BYTES_MAX: usize = 80 + (MET_BYTES + MEMORY_BYTES + NAME_BYTES) * NODES_MAX;
 
+/// What a change of the list of nodes has left to be done at a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Relisting {
+    /// Nothing.
+    #[default]
+    Done = 0,
+    /// It has not yet pulled all that it should hold by this list.
+    Pulls = 1,
+    /// This is the directory of a node that left the list and came back with it. What was deleted in between may still be there, and
+    /// no node knows of that any more: it is of no use.
+    Outdated = 2,
+}
+
+impl Relisting {
+    fn of(byte: u8) -> Option<Relisting> {
+        [Relisting::Done, Relisting::Pulls, Relisting::Outdated].into_iter().find(|&it| it as u8 == byte)
+    }
+
+    /// There is something to be pulled.
+    #[must_use]
+    pub fn and_pulls(self) -> Relisting {
+        if self == Relisting::Outdated { self } else { Relisting::Pulls }
+    }
+}
+
 /// What a node must not forget; kept by the driver in one small file, replaced as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Durable {
@@ -52,8 +77,8 @@ pub struct Durable {
     pub remembered: Vec<Memory>,
     /// The latest of the incarnations of nodes that have left the list.
     pub departed: Incarnation,
-    /// Whether the list of nodes has new ones, and this node has not yet pulled all that it should hold.
-    pub is_relisted: bool,
+    /// What a change of the list of nodes has left to be done.
+    pub relisting: Relisting,
     /// A cell for so many nodes was for all of them by a list before this one; 0 if there was none. Those that are new copy it, too:
     /// requests that do not say a number mean all nodes.
     pub copies_of_all: u8,
@@ -93,7 +118,7 @@ impl Durable {
             has_old_cells,
             remembered,
             departed,
-            is_relisted,
+            relisting,
             copies_of_all,
             joining,
         } = self;
@@ -116,7 +141,7 @@ impl Durable {
             }
         }
         out.extend_from_slice(&departed.0.to_le_bytes());
-        out.extend_from_slice(&[u8::from(*is_relisted), *copies_of_all]);
+        out.extend_from_slice(&[*relisting as u8, *copies_of_all]);
         for (index, name) in names[..met.len()].iter().enumerate() {
             out.extend_from_slice(&name.to_le_bytes());
             out.push(u8::from(joining.get(index).copied().unwrap_or_default()));
@@ -158,11 +183,11 @@ impl Durable {
         let met = (0..count).map(|_| acquaintance(&mut reader)).collect::<Option<_>>()?;
         let has_old_cells = reader.u8()? != 0;
         let remembered = (0..count).map(|_| memory(&mut reader)).collect::<Option<_>>()?;
-        let (mut departed, mut is_relisted, mut copies_of_all) = (Incarnation::NONE, false, 0);
-        let (mut joining, mut names) = (vec![false; count], None);
+        let (mut departed, mut relisting) = (Incarnation::NONE, Relisting::Done);
+        let (mut copies_of_all, mut joining, mut names) = (0, vec![false; count], None);
         if has_names {
-            (departed, is_relisted, copies_of_all) =
-                (Incarnation(reader.u64()?), reader.u8()? != 0, reader.u8()?);
+            (departed, relisting) = (Incarnation(reader.u64()?), Relisting::of(reader.u8()?)?);
+            copies_of_all = reader.u8()?;
             let each = (0..count).map(|_| Some((reader.u64()?, reader.u8()? != 0)));
             let (each_name, each_joining) = each.collect::<Option<Vec<_>>>()?.into_iter().unzip();
             (names, joining) = (Some(each_name), each_joining);
@@ -177,7 +202,7 @@ impl Durable {
             has_old_cells,
             remembered,
             departed,
-            is_relisted,
+            relisting,
             copies_of_all,
             joining,
         };
@@ -217,7 +242,7 @@ mod tests {
             has_old_cells: true,
             remembered: vec![memory, Memory::default()],
             departed: Incarnation(4),
-            is_relisted: true,
+            relisting: Relisting::Outdated,
             copies_of_all: 3,
             joining: vec![false, true],
         };

@@ -3,17 +3,20 @@
 use std::fmt;
 
 const RANDOM_BITS: u32 = 40;
+const RANDOM_MASK: u64 = (1 << RANDOM_BITS) - 2;
+const JOINED: u64 = 1;
 
 /// Names a data directory of a node. A directory gets an incarnation of its own if it is new, copied, or older than what its
 /// node acknowledged.
 ///
 /// ```text
-/// incarnation := generation 24 bits (the upper ones), random 40 bits; 0 is none
+/// incarnation := generation 24 bits (the upper ones), random 39 bits, joined 1 bit; 0 is none
 /// ```
 ///
 /// A new generation is above that of every incarnation of the node that is known where it is given out. A node whose volume was
 /// rolled back learns of the later incarnation from any peer that has met it. If two incarnations differ in the random bits
-/// only, they were given out without knowledge of each other: neither is the later one, and the node takes a third.
+/// only, they were given out without knowledge of each other: neither is the later one, and the node takes a third. `joined` is set
+/// from when the node was new in a list of nodes on; early builds had a random bit there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Incarnation(pub u64);
 
@@ -34,7 +37,18 @@ impl Incarnation {
         let generation = self.generation() + 1;
         let generation =
             if generation >> (u64::BITS - RANDOM_BITS) == 0 { generation } else { generation - 1 };
-        Incarnation(generation << RANDOM_BITS | random & ((1 << RANDOM_BITS) - 1))
+        Incarnation(generation << RANDOM_BITS | random & RANDOM_MASK | self.0 & JOINED)
+    }
+
+    /// The same as one that the node is expected to have had, because it is new in a list of nodes.
+    #[must_use]
+    pub(crate) const fn joined(self) -> Incarnation {
+        Incarnation(self.0 | JOINED)
+    }
+
+    /// Whether the node was new in a list of nodes once: it may lack what trees say nothing of.
+    pub(crate) const fn has_joined(self) -> bool {
+        self.0 & JOINED != 0
     }
 
     /// Whether this is no incarnation.
@@ -50,6 +64,11 @@ impl Incarnation {
     /// Whether a directory with the incarnation `own` is not the last one that the node had, as this one exists.
     pub const fn supersedes(self, own: Incarnation) -> bool {
         !self.is_none() && self.0 != own.0 && self.generation() >= own.generation()
+    }
+
+    /// Whether this random part was given to it.
+    pub(crate) const fn has_random(self, random: u64) -> bool {
+        (self.0 ^ random) & RANDOM_MASK == 0
     }
 
     /// The later one of two, whichever nodes they are of.

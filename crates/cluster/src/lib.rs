@@ -48,7 +48,7 @@ mod window;
 mod write;
 
 pub use coverage::covers;
-pub use durable::{DURABLE_BYTES_MAX, DURABLE_FORMAT, Durable, KeptState};
+pub use durable::{DURABLE_BYTES_MAX, DURABLE_FORMAT, Durable, KeptState, Relisting};
 pub use failure::{Failure, QuorumError, Refusal};
 pub use fences::{FENCED_KEYS_MAX, Fences, NoPromise};
 pub use hints::{HINT_AGE_MS_MAX, HINT_BYTES_MAX, HINTS_IN_FLIGHT_MAX, Hint, HintQueue, HintStep};
@@ -68,6 +68,7 @@ pub use pull::{
 };
 pub use reach::{Memory, Opening, Reach, Regression};
 pub use read::{READ_WAIT_MS, ReadCore, ReadStep};
+pub use relisted::random_of;
 pub use sent::{ReadAnswer, SentCell};
 pub use slice::AsOf;
 pub use stability::{RESERVE_MS, SETTLE_MS, StabilityTracker, SyncRound};

@@ -63,6 +63,8 @@ pub struct Opening {
     pub session: u64,
     /// The random part of the next incarnation, if the directory turns out to be older than what its node acknowledged.
     pub random: u64,
+    /// What [`crate::random_of`] says of the list of nodes, if the directory was in use under this name by the list before.
+    pub random_of_list: Option<u64>,
     /// The newest timestamp in the store.
     pub written: u64,
     /// Whether the files were copied, or restored from a backup: then they may be older.

@@ -1,6 +1,6 @@
 //! What becomes of what a node kept on its disk if it is started with another list of nodes.
 
-use crate::durable::{Durable, KeptState};
+use crate::durable::{Durable, KeptState, Relisting};
 use crate::incarnation::Incarnation;
 use crate::reach::Memory;
 use crate::statement::Acquaintance;
@@ -42,7 +42,7 @@ impl KeptState {
         let gone = before.iter().zip(&durable.met).filter(|(name, _)| !names.contains(name));
         let departed = durable.departed.later(latest(&mut gone.map(|(_, met)| met.incarnation)));
         let known = latest(&mut durable.met.iter().map(|met| met.incarnation)).later(departed);
-        let expected = known.later(durable.incarnation).next(random_of(names));
+        let expected = known.later(durable.incarnation).next(random_of(names)).joined();
         let mut next =
             Durable { met: Vec::new(), remembered: Vec::new(), joining: Vec::new(), ..durable.clone() };
         for name in names {
@@ -50,14 +50,14 @@ impl KeptState {
                 next.met.push(Acquaintance { incarnation: expected, is_replacement: true });
                 next.remembered.push(Memory::default());
                 next.joining.push(true);
-                next.is_relisted = true;
+                next.relisting = next.relisting.and_pulls();
                 continue;
             };
             next.met.push(durable.met.get(place).copied().unwrap_or_default());
             next.remembered.push(durable.remembered.get(place).copied().unwrap_or_default());
             next.joining.push(durable.joining.get(place).copied().unwrap_or_default());
         }
-        if next.is_relisted {
+        if next.relisting != Relisting::Done {
             // A list has 64 at most.
             let copies_of_all = before.len() as u8;
             next.copies_of_all = match next.copies_of_all {
@@ -69,9 +69,9 @@ impl KeptState {
     }
 }
 
-/// The same number on all nodes that are started with this list: so they expect the same of those that are new in it, if they
-/// know the same.
-fn random_of(names: &[u64]) -> u64 {
+/// The random part of the incarnation that a node which is new in the list with these names is expected to have had: the same on all
+/// nodes that are started with it, so that those which know the same expect the same.
+pub fn random_of(names: &[u64]) -> u64 {
     let mut hasher = xxhash_rust::xxh3::Xxh3::new();
     names.iter().for_each(|name| hasher.update(&name.to_le_bytes()));
     hasher.digest()
@@ -116,7 +116,11 @@ mod tests {
         assert_eq!(without_b.met, [Acquaintance::default(), met(4)]);
         assert_eq!(without_b.remembered, [Memory::default(), memory(2)]);
         assert!(without_b.is_whole && without_b.copies_of_all == 0 && without_b.synced_before == 7);
-        assert!(!without_b.is_relisted, "whoever has something that another one should hold holds it, too");
+        assert_eq!(
+            without_b.relisting,
+            Relisting::Done,
+            "whoever has something that another one should hold holds it, too"
+        );
         let other_order = state.in_list(&[C, A, B]);
         assert_eq!(other_order.met, [met(4), Acquaintance::default(), met(2)]);
         assert_eq!(other_order.remembered, [memory(2), Memory::default(), memory(1)]);
@@ -130,9 +134,9 @@ mod tests {
         assert!(incarnation.supersedes(Incarnation::first(9)), "it is new");
         assert_eq!(grown.remembered[3], Memory::default());
         assert_eq!(grown.met[..3], kept(None).durable.met[..]);
-        assert!(grown.is_relisted && grown.joining == [false, false, false, true]);
+        assert!(grown.relisting == Relisting::Pulls && grown.joining == [false, false, false, true]);
         let further = KeptState { durable: grown, names: Some(vec![A, B, C, D]) }.in_list(&[D, A, B]);
-        assert!(further.is_relisted && further.joining == [true, false, false]);
+        assert!(further.relisting == Relisting::Pulls && further.joining == [true, false, false]);
         assert_eq!(further.copies_of_all, 3, "of the first list");
     }
 

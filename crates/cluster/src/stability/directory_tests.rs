@@ -4,7 +4,7 @@ use super::*;
 
 /// A process that opens the directory of a node.
 fn open(of: &StabilityTracker, session: u64, written: u64, is_unverified: bool) -> StabilityTracker {
-    let opening = Opening { session, random: 1000 + session, written, is_unverified };
+    let opening = Opening { session, random: 1000 + session, written, is_unverified, ..Opening::default() };
     StabilityTracker::new(of.me, of.heard.len(), Ok(of.persisted.clone())).opened(opening)
 }
 

@@ -1,7 +1,7 @@
 //! What a node learns from its peers' statements: whom they have met, and whether its own directory was rolled back, or is new.
 
 use super::StabilityTracker;
-use crate::durable::Durable;
+use crate::durable::{Durable, Relisting};
 use crate::nodes::NodeId;
 use crate::reach::{Memory, Regression};
 use crate::statement::{Acquaintance, Statement};
@@ -62,6 +62,14 @@ impl StabilityTracker {
         }
         // One that is new, or is being rebuilt, only takes another name.
         let had_all = is_further || self.next.is_whole;
+        let comes_back =
+            !is_further && self.opening.random_of_list.is_some_and(|random| met.has_random(random));
+        let relisting = match self.next.relisting {
+            _ if had_all && comes_back => Relisting::Outdated,
+            // It may have been in another list, or in none, and trees say nothing of what it should not have held there.
+            before if !is_further && met.has_joined() => before.and_pulls(),
+            before => before,
+        };
         if had_all {
             self.regression.get_or_insert(Regression { peer, known, found: self.found });
         }
@@ -69,8 +77,7 @@ impl StabilityTracker {
             incarnation: met.next(self.opening.random),
             is_whole: false,
             has_old_cells: self.next.has_old_cells || had_all || self.opening.written > 0,
-            // If it comes back into the list, it was another list when it left.
-            is_relisted: self.next.is_relisted || had_all && !is_further,
+            relisting,
             // If a sync was left to the system, what was pulled may not be on the disk.
             synced_before: 0,
             // What was given out is not given out again.

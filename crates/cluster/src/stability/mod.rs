@@ -21,7 +21,7 @@ use std::iter;
 
 use ladoga_model::{HybridClock, Version};
 
-use crate::durable::Durable;
+use crate::durable::{Durable, Relisting};
 use crate::failure::Refusal;
 use crate::incarnation::Incarnation;
 use crate::nodes::NodeId;
@@ -324,15 +324,20 @@ impl StabilityTracker {
         self.persisted.is_whole && self.next.is_whole
     }
 
-    const fn becomes_whole(&mut self) {
-        (self.next.is_whole, self.next.has_old_cells) = (true, false);
+    fn becomes_whole(&mut self) {
+        (self.next.is_whole, self.next.has_old_cells, self.next.relisting) = (true, false, Relisting::Done);
     }
 
     /// Whether peers have to wait with their rebuilds: this node has what it should hold by the list of nodes before this one, and
     /// may still lack something that another one acknowledged. Once no node does, and not before, the answers of those that are new
-    /// in the list may count: then any majority of the longer list has one that has it.
-    pub const fn has_rebuilds_wait(&self) -> bool {
-        self.next.is_relisted && self.has_all()
+    /// in the list may count: then any majority of the longer list has one that has it. Or what it has may have been deleted.
+    pub fn has_rebuilds_wait(&self) -> bool {
+        self.is_outdated() || self.next.relisting == Relisting::Pulls && self.has_all()
+    }
+
+    /// Whether this directory is of no use any more: see [`Relisting::Outdated`].
+    pub fn is_outdated(&self) -> bool {
+        self.next.relisting == Relisting::Outdated
     }
 
     /// While some nodes are new in the list and have not copied the data of the others yet: peers are told of all that they should
@@ -343,9 +348,9 @@ impl StabilityTracker {
     }
 
     /// Whether what is to be pulled is looked for in lists of everything. Trees are over what two nodes both hold, and say nothing of
-    /// what one of them held by another list of nodes. Of an empty directory, they say nothing at all.
-    pub const fn lists_all(&self) -> bool {
-        self.next.is_relisted || !self.has_all() && !self.next.has_old_cells
+    /// what one of them held by another list of nodes.
+    pub fn lists_all(&self) -> bool {
+        self.next.relisting == Relisting::Pulls
     }
 }
 

@@ -3,6 +3,7 @@
 use super::directory_tests::assert_become_whole_by_each_other;
 use super::*;
 use crate::durable::KeptState;
+use crate::relisted::random_of;
 
 /// What tells the node with this number of the first list apart.
 fn name(node: usize) -> u64 {
@@ -26,7 +27,11 @@ fn started(of: &[usize], disks: &[Option<KeptState>], (session, clock): (u64, u6
     cluster.clock = clock;
     for (place, disk) in disks.iter().enumerate() {
         let session = session + place as u64;
-        let opening = Opening { session, random: 1000 + session, written: 9, ..Opening::default() };
+        let listed = disk.as_ref().and_then(|kept| kept.names.as_ref());
+        let is_back = listed.is_some_and(|listed| listed.contains(&name(of[place])));
+        let random_of_list = is_back.then(|| random_of(&names(of)));
+        let opening =
+            Opening { session, random: 1000 + session, random_of_list, written: 9, ..Opening::default() };
         let opening = if disk.is_some() { opening } else { Opening { written: 0, ..opening } };
         let found = match disk {
             Some(kept) => Ok(kept.clone().in_list(&names(of))),
@@ -90,9 +95,9 @@ fn a_node_that_is_new_in_the_list_counts_once_all_others_have_everything_and_it_
     let round = cluster.nodes[3].pass().expect("everything is to be pulled").clone();
     assert!(round.before == u64::MAX && round.lists_all);
     assert!(cluster.nodes[..3].iter().all(StabilityTracker::has_rebuilds_wait));
-    // A round as of a time before the change is not enough.
+    // A round as of a time before the change would not be enough.
     for old in 0..3 {
-        cluster.pull(old);
+        assert_eq!(cluster.nodes[old].pass(), None);
         assert!(cluster.nodes[old].has_rebuilds_wait());
         assert_eq!(cluster.nodes[old].tells_of_all(), Some(3));
     }
@@ -125,11 +130,55 @@ fn a_node_that_comes_back_into_the_list_does_not_vouch_for_what_it_had_when_it_l
     let node = &cluster.nodes[2];
     assert!(!node.is_whole() && node.has_lost_data() && node.hides_cells());
     assert!(cluster.nodes[..2].iter().all(|node| node.is_whole() && node.regression().is_none()));
-    assert!(cluster.nodes[2].lists_all());
+    // What was deleted while it was away may still be there: nobody takes it, not even this node.
     cluster.tick(120);
     cluster.tick(1);
-    (0..3).for_each(|node| _ = cluster.pull(node));
+    assert!(cluster.nodes[2].is_outdated() && cluster.nodes[2].pass().is_none());
+    assert!(cluster.nodes[2].has_rebuilds_wait());
+    let kept = stopped(&cluster, &[0, 1, 2]);
+    let again = Durable::decode(&kept[2].durable.encode(&names(&[0, 1, 2]))).expect("what was kept");
+    let disks = [Some(kept[0].clone()), Some(kept[1].clone()), Some(again)];
+    let mut cluster = started(&[0, 1, 2], &disks, (300, cluster.clock + SECOND));
+    (0..3).for_each(|_| cluster.talk());
+    assert!(
+        cluster.nodes[2].is_outdated() && cluster.nodes[2].hides_cells(),
+        "once it is started again, too"
+    );
+    assert!(cluster.nodes[2].pass().is_none());
+    // With an empty directory it is a new node.
+    let empty = [Some(kept[0].clone()), Some(kept[1].clone()), None];
+    let mut cluster = started(&[0, 1, 2], &empty, (400, cluster.clock + SECOND));
+    (0..3).for_each(|_| cluster.talk());
+    assert!(!cluster.nodes[2].is_outdated() && cluster.nodes[2].lists_all());
+    assert_eq!(cluster.pull(2), Some(u64::MAX));
     assert!(cluster.nodes.iter().all(StabilityTracker::is_whole));
+}
+
+/// A directory that was copied from an old node has values of it alone, and trees say nothing of those that it should have besides.
+#[test]
+fn a_new_node_with_a_copied_directory_is_told_of_everything() {
+    let (kept, clock) = three_stopped();
+    let all = [0, 1, 2, 3];
+    let copied = Durable::of_a_copy(first(7), Some(kept[0].durable.clone()));
+    let mut disks = disks(&kept, &all);
+    disks[3] = Some(KeptState { durable: copied, names: Some(Vec::new()) });
+    let mut cluster = started(&all, &disks, (100, clock));
+    (0..3).for_each(|_| cluster.talk());
+    let node = &cluster.nodes[3];
+    assert!(!node.is_whole() && !node.is_outdated() && node.hides_cells() && node.lists_all());
+}
+
+/// Between the last pull and the write of that to the disk, there is nothing to be pulled.
+#[test]
+fn who_has_pulled_everything_does_not_begin_anew_before_that_is_on_the_disk() {
+    let (kept, clock) = three_stopped();
+    let mut cluster = started(&[0, 1, 2], &[disks(&kept, &[0, 1]), vec![None]].concat(), (100, clock));
+    (0..3).for_each(|_| cluster.talk());
+    let round = cluster.nodes[2].pass().expect("everything").clone();
+    assert!(!round.lists_all, "the list is the same as before");
+    round.peers.iter().for_each(|&peer| cluster.nodes[2].pulled(round.number, peer));
+    assert!(cluster.nodes[2].is_dirty() && !cluster.nodes[2].is_whole());
+    assert_eq!(cluster.nodes[2].pass(), None);
 }
 
 /// Nobody is there who could have it all, so nobody waits.

@@ -1,6 +1,7 @@
 //! Rounds of sync: whom a node pulls from, and what all of them have by that.
 
 use super::StabilityTracker;
+use crate::durable::Relisting;
 use crate::nodes::NodeId;
 use crate::statement::Acquaintance;
 
@@ -22,6 +23,9 @@ impl StabilityTracker {
     pub fn pass(&mut self) -> Option<&SyncRound> {
         if self.pass.is_none() {
             let before = if self.has_all() { self.common_closed()? } else { self.whole_again()? };
+            if self.has_all() && self.next.relisting == Relisting::Pulls && !self.is_after_lists(before) {
+                return None;
+            }
             self.passes += 1;
             let mut peers: Vec<NodeId> = self.peers().collect();
             // Whole peers come last: what they do not have was deleted, whichever peer had it before.
@@ -40,10 +44,8 @@ impl StabilityTracker {
         }
         let (before, lists_all) = (pass.before, pass.lists_all);
         self.pass = None;
-        // What was acknowledged by the list of nodes before this one is older than the clocks of all nodes were when this node
-        // had heard them.
-        if lists_all && self.lost_before.is_some_and(|lost_before| before > lost_before) {
-            self.next.is_relisted = false;
+        if lists_all && self.is_after_lists(before) {
+            self.next.relisting = Relisting::Done;
         }
         if before == u64::MAX {
             self.becomes_whole();
@@ -82,10 +84,18 @@ impl StabilityTracker {
         (common > self.persisted.synced_before).then_some(common)
     }
 
+    /// Whether all that was acknowledged by the lists of nodes before this one is older: it is older than the clocks of all nodes were
+    /// when this one had heard them.
+    fn is_after_lists(&self, before: u64) -> bool {
+        self.lost_before.is_some_and(|lost_before| before > lost_before)
+    }
+
     /// What a node that lost its data has to pull, once everybody is there, and knows that it lost them: who counts on a
     /// promise that it gave before is refused from then on, whatever it pulls.
     fn whole_again(&self) -> Option<u64> {
         let knows = |met: Acquaintance| met.incarnation == self.next.incarnation;
-        (self.has_heard_all() && self.known().all(knows)).then_some(u64::MAX)
+        // (While the disk does not say yet that it is whole, nothing is left to be pulled.)
+        let is_to_be_rebuilt = !self.next.is_whole && !self.is_outdated();
+        (is_to_be_rebuilt && self.has_heard_all() && self.known().all(knows)).then_some(u64::MAX)
     }
 }

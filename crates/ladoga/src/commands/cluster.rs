@@ -91,6 +91,11 @@ pub(super) fn table(report: &Value) -> String {
             "  this node has a new data directory: before it serves, a majority of the nodes must confirm that it had none \
              before\n",
         );
+    } else if state["complete"] == false && state["outdated"] == true {
+        text.push_str(
+            "  the data directory of this node is from before it left the list of nodes: its data are not used. Stop the node, and \
+             start it with an empty directory\n",
+        );
     } else if state["complete"] == false {
         let why = if state["old_data_hidden"] == true {
             "its data directory lacks acknowledged writes"

@@ -16,7 +16,9 @@ use std::sync::{Arc, OnceLock};
 
 use crate::planted::{Bug, has};
 use ladoga_access::PeerSecret;
-use ladoga_cluster::{ClockReading, Durable, Incarnation, KeptState, NodeId, NodeList, Opening, Placement};
+use ladoga_cluster::{
+    ClockReading, Durable, Incarnation, KeptState, NodeId, NodeList, Opening, Placement, random_of,
+};
 use ladoga_env::{Clock, Disk, Env, Net};
 use ladoga_local::store::{Arrivals, CellGate, CellObserver};
 use ladoga_runtime::Supervisor;
@@ -180,12 +182,15 @@ impl Cluster {
     ) -> io::Result<Arc<dyn CellObserver>> {
         let (disk, names) = (&*env.disk, self.nodes.name_hashes());
         let hints_dir = dir.join("hints");
+        let mut was_listed = false;
         let found = match kept.provenance {
             Provenance::Foreign { node } => Ok(self.take_from(node, env, dir, kept)?),
             Provenance::Own | Provenance::Copied => {
                 let state = durable::read(disk, dir)?;
                 let is_by_place = state.as_ref().is_some_and(|state| state.is_by_place(names.len()));
                 hints::follow_names(disk, &hints_dir, &names, is_by_place)?;
+                let listed = state.as_ref().and_then(|state| state.names.as_ref());
+                was_listed = listed.is_some_and(|listed| listed.contains(&names[self.own.index()]));
                 state.map(|state| self.of_this_list(state, &names)).ok_or(Incarnation(kept.store))
             }
         };
@@ -193,6 +198,7 @@ impl Cluster {
             // Who ignores what its peers remember has no past to compare with.
             session: if has(Bug::IgnoreRegressions) { 0 } else { env.rng.next_u64() | 1 },
             random: env.rng.next_u64(),
+            random_of_list: was_listed.then(|| random_of(&names)),
             written: last_timestamp,
             is_unverified: kept.provenance == Provenance::Copied && !has(Bug::IgnoreRegressions),
         };
@@ -238,9 +244,9 @@ impl Cluster {
 
     /// The state of this node in its list of nodes, which may be another one than before.
     fn of_this_list(&self, state: KeptState, names: &[u64]) -> Durable {
-        let was_relisted = state.durable.is_relisted;
+        let before = state.durable.relisting;
         let durable = state.in_list(names);
-        if durable.is_relisted && !was_relisted {
+        if durable.relisting != before {
             let joining = self.nodes.iter().zip(&durable.joining).filter(|(_, joining)| **joining);
             let urls: Vec<&str> = joining.map(|((id, _), _)| self.nodes.name(id)).collect();
             tracing::warn!(

@@ -52,6 +52,7 @@ fn stability(cluster: &Cluster) -> Value {
         "session": session(statement.session),
         "unverified": stability.is_unverified(),
         "old_data_hidden": stability.hides_cells(),
+        "outdated": stability.is_outdated(),
         "may_coordinate": stability.may_coordinate(),
         "write_floor_ms": HybridClock::wall_ms(statement.write_floor),
         "synced_before_ms": HybridClock::wall_ms(statement.synced_before),

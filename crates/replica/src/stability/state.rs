@@ -160,6 +160,11 @@ impl Stability {
         self.state.lock().tracker.regression()
     }
 
+    /// Whether the directory is one of before this node left the list of nodes.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.state.lock().tracker.is_outdated()
+    }
+
     /// The incarnations of nodes, as this one has met them.
     pub(crate) fn incarnations(&self, nodes: &[NodeId]) -> Vec<Incarnation> {
         let state = self.state.lock();

@@ -39,6 +39,7 @@ struct StabilityWorker {
     /// Whether the directory does not say yet that its files are this node's.
     is_to_be_claimed: bool,
     has_told: bool,
+    has_told_outdated: bool,
     /// What waits for the writes that were admitted before.
     to_persist: Option<ToPersist>,
 }
@@ -65,6 +66,7 @@ impl StabilityWriter {
             names: membership.nodes.name_hashes(),
             is_to_be_claimed: membership.provenance == Provenance::Copied,
             has_told: false,
+            has_told_outdated: false,
             to_persist: None,
         };
         if membership.provenance == Provenance::Copied {
@@ -132,8 +134,20 @@ impl StabilityWorker {
         Ok(true)
     }
 
+    /// Says that there is something to be done about the directory.
+    fn warn_if_outdated(&mut self) {
+        if self.stability.is_outdated() && !std::mem::replace(&mut self.has_told_outdated, true) {
+            tracing::error!(
+                "the data directory {} is from before this node left the list of nodes. What was deleted since then may still be \
+                 there: its data are not used, and new nodes wait. Stop this node, and start it with an empty directory",
+                self.dir.display()
+            );
+        }
+    }
+
     /// Marks the directory as this node's, once the others were heard; and logs what they know.
     fn claim(&mut self) -> io::Result<()> {
+        self.warn_if_outdated();
         let regression = self.stability.regression();
         if let Some(regression) = regression
             && !std::mem::replace(&mut self.has_told, true)

@@ -107,8 +107,10 @@ async fn make<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability>,
             Err(why) => {
                 tracing::debug!("anti-entropy with {} broke off: {why}", link.url());
                 view.failures.fetch_add(1, Ordering::Relaxed);
-                // Another time, as of another moment.
-                stability.abandon(pass.number);
+                // Another time, as of another moment. What lists have told of others stays told.
+                if !pass.lists_all {
+                    stability.abandon(pass.number);
+                }
                 return;
             }
         }

@@ -176,6 +176,11 @@ fn nodes_that_are_new_in_the_list_do_not_vouch_before_they_have_copied_everythin
     start(&mut cluster.nodes[2..]);
     assert_eq!(refused(&cluster, &known, &[2, 3, 4], "3/5"), known.len());
     create_in_vain(&cluster, &known, &[2, 3, 4]);
+    // Nor for what only one of them is to have, whichever is asked.
+    let ask = |node: usize, n: u32| {
+        cluster.connect(node).request("GET", &target(&format!("lone{n}"), "1/1"), None).status
+    };
+    assert!((0..40).all(|n| ask(3, n) == ask(4, n)), "each takes its own word");
     start(&mut cluster.nodes[..2]);
     refused(&cluster, &known, &[0, 1, 2, 3, 4], "3/5");
     create_in_vain(&cluster, &known, &[0, 3]);

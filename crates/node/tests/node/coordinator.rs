@@ -61,6 +61,36 @@ fn a_replica_that_took_an_older_version_has_not_taken_the_newest() {
     assert_eq!(answer.status, 504, "one node of three has it: {}", answer.text());
 }
 
+/// Each replica drops deletions when it compacts. While one still had it and the others did not, each read of the key was `504`: the
+/// others do not take it again.
+#[test]
+fn a_deletion_that_others_have_dropped_is_one() {
+    let cluster = with_engine(3, &PeerLimits::default());
+    let key = cluster.foreign_key();
+    let deletion = SentCell::Whole(Cell { stamp: Stamp::new(version(1)), value: None });
+    let deleted = Answer::Read(ReadAnswer { cell: Some(deletion), is_whole: true });
+    let expired = Stamp { expires_at_ms: 1, ..Stamp::new(version(1)) };
+    let value = Some(Value::Inline(Bytes::from_static(b"value")));
+    let expired = SentCell::Whole(Cell { stamp: expired, value });
+    let expired = Answer::Read(ReadAnswer { cell: Some(expired), is_whole: true });
+    // A value is not dropped for any other reason, so that nobody knows what became of it.
+    for (held, expected) in [(deleted, 404), (expired, 404), (found(Some(("value", 1))), 504)] {
+        let mut client = cluster.connect();
+        client.send(format!("GET /v0/entity?id={key}&replicas=2/3 HTTP/1.1\r\nhost: h\r\n\r\n"));
+        for (place, peer) in cluster.peers.iter().enumerate() {
+            let (number, ()) = peer.asked(read);
+            let nothing = found(None);
+            peer.answer(number, if place == 1 { &held } else { &nothing });
+        }
+        for place in [0, 2] {
+            let (number, ()) = cluster.peers[place].asked(repair_with(1));
+            cluster.peers[place].answer(number, &Answer::Refused(Refusal::TooOld { write_floor: 5 }));
+        }
+        let answer = client.answer();
+        assert_eq!(answer.status, expected, "{}", answer.text());
+    }
+}
+
 /// The place on the peer stayed taken for as long as the connection lasted.
 #[test]
 fn a_large_value_whose_end_finds_the_queue_full_is_given_up_on_the_peer() {

@@ -186,8 +186,8 @@ impl<S: Store> Plan<S> {
     pub(super) fn is_needed(replica: &OwnReplica<S>, context: &Context, key: &[u8]) -> bool {
         let cluster = &replica.cluster;
         let is_alone = context.replicas.from == 1 && cluster.placement.replicas(key, 1)[0] == cluster.own;
-        // What is here and may be older than what was acknowledged is no answer by itself.
-        !is_alone || !context.precondition.is_none() || cluster.stability().hides_cells()
+        // What is here is no answer by itself if some of what was acknowledged may be missing.
+        !is_alone || !context.precondition.is_none() || !cluster.stability().has_all()
     }
 
     /// The plan for a read of all nodes that may have a cell with this stamp.

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ladoga_cluster::{
-    Failure, Origin, QuorumError, READ_WAIT_MS, ReadAnswer, ReadCore, ReadStep, Refusal, SentCell,
+    Failure, Had, Origin, QuorumError, READ_WAIT_MS, ReadAnswer, ReadCore, ReadStep, Refusal, SentCell,
     WriteAnswer,
 };
-use ladoga_model::{Stamp, Value, Version};
+use ladoga_model::{CellMark, Stamp, Value, Version};
 use ladoga_service::Error;
 
 use super::failures::{failure, too_few, unexpected};
@@ -85,8 +85,8 @@ struct Reading<S: Store> {
 
 struct ReadingState {
     core: ReadCore<Bytes, HeldValue>,
-    /// The versions that replicas were sent in order to repair them, in the order in which they were decided on.
-    repairs: Vec<Version>,
+    /// The cells that replicas were sent in order to repair them, in the order in which they were decided on.
+    repairs: Vec<CellMark>,
     asked_again: u64,
 }
 
@@ -171,24 +171,39 @@ impl<S: Store> Reading<S> {
 
     /// The version whose repair is answered in this slot. An answer to an older one tells nothing about the newest.
     fn repair_of(&self, slot: usize) -> Version {
-        self.state.borrow().repairs[(slot - REPAIR_SLOTS) / FETCH_SLOTS]
+        self.state.borrow().repairs[(slot - REPAIR_SLOTS) / FETCH_SLOTS].stamp.version
     }
 
     /// The slot for the answer of the replica at `place` to its repair.
-    fn repair_slot(&self, place: usize, version: Version) -> usize {
+    fn repair_slot(&self, place: usize, cell: CellMark) -> usize {
         let repairs = &mut self.state.borrow_mut().repairs;
-        let known = repairs.iter().position(|&other| other == version);
+        let known = repairs.iter().position(|&other| other == cell);
         let index = known.unwrap_or_else(|| {
-            repairs.push(version);
+            repairs.push(cell);
             repairs.len() - 1
         });
         REPAIR_SLOTS + index * FETCH_SLOTS + place
+    }
+
+    /// Whether the cell of this version is a deletion, or is one by now. A replica that lacks it, and takes nothing so old any more, has
+    /// dropped it: it had that or something newer before it closed, and whoever drops something newer has seen all replicas have it.
+    fn is_gone(&self, version: Version) -> bool {
+        let time_ms = self.plan.cluster().versions.expiry_time_ms();
+        let repairs = &self.state.borrow().repairs;
+        let cell = repairs.iter().find(|cell| cell.stamp.version == version);
+        cell.is_some_and(|cell| cell.is_tombstone || cell.stamp.is_expired(time_ms))
     }
 
     fn repaired(self: &Rc<Self>, place: usize, version: Version, answer: Result<WriteAnswer, Failure>) {
         if let Ok(WriteAnswer::Fenced { fence }) = answer {
             self.fence.set(self.fence.get().max(Some(fence)));
         }
+        let answer = match answer {
+            Err(Failure::Refused(Refusal::TooOld { .. })) if self.is_gone(version) => {
+                Ok(WriteAnswer::Superseded { newest: version, had: Had::Once })
+            }
+            answer => answer,
+        };
         self.step(|core, step| core.repaired(place, version, answer, step));
     }
 
@@ -234,6 +249,7 @@ impl<S: Store> Reading<S> {
     }
 
     fn repair(self: &Rc<Self>, place: usize, cell: HeldCell) {
+        let slot = self.repair_slot(place, cell.mark());
         let HeldCell { stamp, value } = cell;
         self.plan.replica.core.metrics.read_repair();
         let value = match value {
@@ -251,7 +267,7 @@ impl<S: Store> Reading<S> {
         if plan.node(place) != plan.cluster().own {
             let (key, origin) = (plan.key.clone(), Origin::Repair);
             let request = Request::Write { key, stamp, value, origin, is_again: false, durability: None };
-            return self.send(&request, place, self.repair_slot(place, stamp.version));
+            return self.send(&request, place, slot);
         }
         let reading = Rc::clone(self);
         plan.apply((stamp, value.as_deref()), Origin::Repair, move |applied| {

@@ -117,7 +117,7 @@ impl Hooks {
     fn verify(&mut self) -> Outcome<()> {
         let mut bytes = Vec::new();
         if !self.request_into(&mut bytes)? {
-            self.shared.has_no_request(self.placed("request", "returned nil at once"));
+            self.shared.note_no_request(self.placed("request", "returned nil at once"));
             return Ok(());
         }
         let batch = self.batch(&bytes)?;

@@ -26,7 +26,7 @@ impl Shared {
         *self.address.lock().unwrap_or_else(PoisonError::into_inner) = Some(address);
     }
 
-    pub(super) fn has_no_request(&self, said: String) {
+    pub(super) fn note_no_request(&self, said: String) {
         *self.no_request.lock().unwrap_or_else(PoisonError::into_inner) = Some(said);
     }
 

@@ -4,7 +4,7 @@
 //! replica-state := "LADOGAC" format u8 (3), incarnation u64, write_floor u64, synced_before u64, reserved_before u64,
 //!            is_whole u8, count u16, (incarnation u64, is_replacement u8) × count, has_old_cells u8,
 //!            (session u64, now, before) × count, departed u64, relisting u8, copies_of_all u8,
-//!            (name u64, is_joining u8) × count, crc u32                                                                            crc: of all before it
+//!            (name u64, is_joining u8) × count, crc u32                     crc: of all before it
 //! now, before := written u64, reserved u64
 //! name        := xxh3 of the URL of the node that the entry at the same place is about
 //! ```

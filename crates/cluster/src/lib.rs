@@ -68,7 +68,7 @@ pub use pull::{
 };
 pub use reach::{Memory, Opening, Reach, Regression};
 pub use read::{READ_WAIT_MS, ReadCore, ReadStep};
-pub use relisted::random_of;
+pub use relisted::random_of_list;
 pub use sent::{ReadAnswer, SentCell};
 pub use slice::AsOf;
 pub use stability::{RESERVE_MS, SETTLE_MS, StabilityTracker, SyncRound};

@@ -63,7 +63,7 @@ pub struct Opening {
     pub session: u64,
     /// The random part of the next incarnation, if the directory turns out to be older than what its node acknowledged.
     pub random: u64,
-    /// What [`crate::random_of`] says of the list of nodes, if the directory was in use under this name by the list before.
+    /// What [`crate::random_of_list`] says of the list of nodes, if this node was in the list that the directory is of.
     pub random_of_list: Option<u64>,
     /// The newest timestamp in the store.
     pub written: u64,

@@ -42,7 +42,7 @@ impl KeptState {
         let gone = before.iter().zip(&durable.met).filter(|(name, _)| !names.contains(name));
         let departed = durable.departed.later(latest(&mut gone.map(|(_, met)| met.incarnation)));
         let known = latest(&mut durable.met.iter().map(|met| met.incarnation)).later(departed);
-        let expected = known.later(durable.incarnation).next(random_of(names)).joined();
+        let expected = known.later(durable.incarnation).next(random_of_list(names)).joined();
         let mut next =
             Durable { met: Vec::new(), remembered: Vec::new(), joining: Vec::new(), ..durable.clone() };
         for name in names {
@@ -71,7 +71,7 @@ impl KeptState {
 
 /// The random part of the incarnation that a node which is new in the list with these names is expected to have had: the same on all
 /// nodes that are started with it, so that those which know the same expect the same.
-pub fn random_of(names: &[u64]) -> u64 {
+pub fn random_of_list(names: &[u64]) -> u64 {
     let mut hasher = xxhash_rust::xxh3::Xxh3::new();
     names.iter().for_each(|name| hasher.update(&name.to_le_bytes()));
     hasher.digest()

@@ -331,7 +331,7 @@ impl StabilityTracker {
     /// Whether peers have to wait with their rebuilds: this node has what it should hold by the list of nodes before this one, and
     /// may still lack something that another one acknowledged. Once no node does, and not before, the answers of those that are new
     /// in the list may count: then any majority of the longer list has one that has it. Or what it has may have been deleted.
-    pub fn has_rebuilds_wait(&self) -> bool {
+    pub fn holds_up_rebuilds(&self) -> bool {
         self.is_outdated() || self.next.relisting == Relisting::Pulls && self.has_all()
     }
 

@@ -3,7 +3,7 @@
 use super::directory_tests::assert_become_whole_by_each_other;
 use super::*;
 use crate::durable::KeptState;
-use crate::relisted::random_of;
+use crate::relisted::random_of_list;
 
 /// What tells the node with this number of the first list apart.
 fn name(node: usize) -> u64 {
@@ -29,7 +29,7 @@ fn started(of: &[usize], disks: &[Option<KeptState>], (session, clock): (u64, u6
         let session = session + place as u64;
         let listed = disk.as_ref().and_then(|kept| kept.names.as_ref());
         let is_back = listed.is_some_and(|listed| listed.contains(&name(of[place])));
-        let random_of_list = is_back.then(|| random_of(&names(of)));
+        let random_of_list = is_back.then(|| random_of_list(&names(of)));
         let opening =
             Opening { session, random: 1000 + session, random_of_list, written: 9, ..Opening::default() };
         let opening = if disk.is_some() { opening } else { Opening { written: 0, ..opening } };
@@ -94,11 +94,11 @@ fn a_node_that_is_new_in_the_list_counts_once_all_others_have_everything_and_it_
     (0..3).for_each(|_| cluster.talk());
     let round = cluster.nodes[3].pass().expect("everything is to be pulled").clone();
     assert!(round.before == u64::MAX && round.lists_all);
-    assert!(cluster.nodes[..3].iter().all(StabilityTracker::has_rebuilds_wait));
+    assert!(cluster.nodes[..3].iter().all(StabilityTracker::holds_up_rebuilds));
     // A round as of a time before the change would not be enough.
     for old in 0..3 {
         assert_eq!(cluster.nodes[old].pass(), None);
-        assert!(cluster.nodes[old].has_rebuilds_wait());
+        assert!(cluster.nodes[old].holds_up_rebuilds());
         assert_eq!(cluster.nodes[old].tells_of_all(), Some(3));
     }
     cluster.tick(120);
@@ -106,7 +106,7 @@ fn a_node_that_is_new_in_the_list_counts_once_all_others_have_everything_and_it_
     for old in 0..3 {
         assert!(cluster.nodes[old].pass().expect("a round").lists_all);
         cluster.pull(old);
-        assert!(!cluster.nodes[old].has_rebuilds_wait() && !cluster.nodes[old].lists_all());
+        assert!(!cluster.nodes[old].holds_up_rebuilds() && !cluster.nodes[old].lists_all());
     }
     for new in [3, 4] {
         assert_eq!(cluster.pull(new), Some(u64::MAX));
@@ -134,7 +134,7 @@ fn a_node_that_comes_back_into_the_list_does_not_vouch_for_what_it_had_when_it_l
     cluster.tick(120);
     cluster.tick(1);
     assert!(cluster.nodes[2].is_outdated() && cluster.nodes[2].pass().is_none());
-    assert!(cluster.nodes[2].has_rebuilds_wait());
+    assert!(cluster.nodes[2].holds_up_rebuilds());
     let kept = stopped(&cluster, &[0, 1, 2]);
     let again = Durable::decode(&kept[2].durable.encode(&names(&[0, 1, 2]))).expect("what was kept");
     let disks = [Some(kept[0].clone()), Some(kept[1].clone()), Some(again)];

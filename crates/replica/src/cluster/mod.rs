@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 use crate::planted::{Bug, has};
 use ladoga_access::PeerSecret;
 use ladoga_cluster::{
-    ClockReading, Durable, Incarnation, KeptState, NodeId, NodeList, Opening, Placement, random_of,
+    ClockReading, Durable, Incarnation, KeptState, NodeId, NodeList, Opening, Placement, random_of_list,
 };
 use ladoga_env::{Clock, Disk, Env, Net};
 use ladoga_local::store::{Arrivals, CellGate, CellObserver};
@@ -198,7 +198,7 @@ impl Cluster {
             // Who ignores what its peers remember has no past to compare with.
             session: if has(Bug::IgnoreRegressions) { 0 } else { env.rng.next_u64() | 1 },
             random: env.rng.next_u64(),
-            random_of_list: was_listed.then(|| random_of(&names)),
+            random_of_list: was_listed.then(|| random_of_list(&names)),
             written: last_timestamp,
             is_unverified: kept.provenance == Provenance::Copied && !has(Bug::IgnoreRegressions),
         };

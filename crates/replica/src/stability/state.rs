@@ -346,9 +346,9 @@ impl Stability {
     }
 
     /// Whether a peer has to wait with its rebuild.
-    pub(crate) fn has_rebuild_wait(&self, peer: NodeId) -> bool {
+    pub(crate) fn holds_up_rebuild_of(&self, peer: NodeId) -> bool {
         let state = self.state.lock();
-        state.tracker.has_rebuilds_wait() && !state.tracker.is_whole_peer(peer)
+        state.tracker.holds_up_rebuilds() && !state.tracker.is_whole_peer(peer)
     }
 
     /// All of a pass was pulled from a peer.

@@ -7,10 +7,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use ladoga_http1::server::{BadBody, Connection, HeadLimits, Overdue, Piece};
 use ladoga_runtime::{Address, Gate};
-use ladoga_tls::{Chain, Failure, NodeTls, NotAPeer, Session};
+use ladoga_tls::{Failure, NodeTls, Session};
 use tokio::net::TcpStream;
 
 use super::core::Core;
@@ -33,8 +33,8 @@ const HEAD_LIMITS: HeadLimits =
 
 /// A connection to a client, as all who deal with it share it: its own task, the handlers, the sweeper.
 pub struct Link {
-    socket: Socket,
-    core: Rc<Core>,
+    pub(super) socket: Socket,
+    pub(super) core: Rc<Core>,
     http: RefCell<Connection>,
     /// Once it was asked for.
     address: Cell<Option<Address>>,
@@ -85,17 +85,6 @@ impl Link {
         self.ending.unless_ended(made).await.unwrap_or(Err(Failure::Timeout))
     }
 
-    /// Whether whoever has made it is one of these nodes, by the certificate that was shown.
-    pub(crate) fn check_peer(&self, tls: &NodeTls, hosts: &[&str]) -> Result<(), NotAPeer> {
-        self.socket.with_certificates(|shown| tls.check_peer(shown, hosts))
-    }
-
-    /// Whether the certificate that was shown is for this host.
-    pub fn is_certified_for(&self, host: &str) -> bool {
-        let is_for = |shown: Option<Chain<'_>>| shown.is_some_and(|chain| ladoga_tls::is_for(chain, host));
-        self.socket.with_certificates(is_for)
-    }
-
     /// Its buffers and its HTTP state. Borrowed for a moment only.
     pub(crate) fn http(&self) -> RefMut<'_, Connection> {
         self.http.borrow_mut()
@@ -103,14 +92,6 @@ impl Link {
 
     pub(crate) fn now_ms(&self) -> u64 {
         self.core.now_ms()
-    }
-
-    /// The connection is a peer's from now on.
-    pub(crate) fn peer_begins(&self) {
-        self.http().upgrade(self.now_ms());
-        if let Err(error) = self.socket.keep_alive() {
-            tracing::debug!(%error, "a peer's connection was gone before it was served");
-        }
     }
 
     /// The body of a request is waited for.
@@ -359,30 +340,6 @@ impl Link {
     /// Closes our side: the client sees the end of the stream.
     pub(crate) fn shut_down(&self) -> io::Result<()> {
         self.socket.shut_down()
-    }
-
-    /// Writes what a peer is answered.
-    pub fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.poll_write_behind(context, bytes)
-    }
-
-    /// Reads what a peer sent, at most `bytes_max` and first of all what was read ahead; answers how many bytes, 0 at the end.
-    pub fn poll_take(
-        &self,
-        context: &mut Context<'_>,
-        input: &mut BytesMut,
-        bytes_max: usize,
-    ) -> Poll<io::Result<usize>> {
-        let ahead = self.http().take_input();
-        if !ahead.is_empty() {
-            input.extend_from_slice(&ahead);
-            return Poll::Ready(Ok(ahead.len()));
-        }
-        let mut scratch = self.core.scratch();
-        let room = bytes_max.min(scratch.len());
-        let count = ready!(self.socket.poll_read(context, &mut scratch[..room]))?;
-        input.extend_from_slice(&scratch[..count]);
-        Poll::Ready(Ok(count))
     }
 }
 

@@ -6,6 +6,7 @@
 //! - `link`: its bytes and its state, as all who deal with it share them
 //! - `socket`: its system calls, with TLS or without; `handshake`: how TLS begins
 //! - `upcoming`: what comes next on it; `together`: reads of different connections that come next
+//! - `peer`: one that another node has made
 //! - `stream`: answers that are too large for memory; `follow`: those that have no end
 
 mod core;
@@ -14,6 +15,7 @@ mod follow;
 mod guest;
 mod handshake;
 mod link;
+mod peer;
 mod socket;
 mod stream;
 mod together;

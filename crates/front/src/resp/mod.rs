@@ -4,7 +4,7 @@
 //! - `door`: what the connections of an event loop share; `cursors`: where scans are
 //! - `link`: a connection to a client: its bytes and its socket; `waits`: its timeouts
 //! - `serve`: a connection from its first request to its last reply; `in_flight`: requests that are served side by side;
-//!   `ahead`: requests that have arrived behind them; `replies`: how they are answered; `measured`: what is counted of each
+//!   `receive`: what a connection waits for, `ahead`: requests that have arrived behind them; `replies`: how they are answered; `measured`: what is counted of each
 //! - `session`: what a connection has been told: its version of the protocol, its name, its transaction
 //! - `table`: every command there is, how many arguments it takes, where its keys are
 //! - `dispatch`: from a request to what serves it; `transaction`: `MULTI` to `EXEC`, `queued`: what is kept in between
@@ -42,6 +42,7 @@ mod numbers;
 mod overlay;
 mod pauses;
 mod queued;
+mod receive;
 mod replies;
 mod scan;
 mod serve;

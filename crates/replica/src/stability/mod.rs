@@ -3,6 +3,7 @@
 //! - `arrivals`: both, for those who follow the changes of this node
 //! - `cluster_clock`, `cluster_time`: the time
 //! - `state`: what nodes report to each other; `writer`: the worker that keeps it on disk
+//! - `passes`: what this node pulls from its peers, and when
 //! - `past`: which versions this node had, of those that met something newer
 //! - `compared`: the Merkle tree over the store, for peers that compare it with theirs
 //! - `latest`: a value that changes; `outlook`: what requests may have to wait for
@@ -13,6 +14,7 @@ mod cluster_time;
 mod compared;
 mod latest;
 mod outlook;
+mod passes;
 mod past;
 mod state;
 mod writer;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ladoga_cluster::{
     ClockReading, Durable, Incarnation, MerkleTree, NodeId, Opening, Origin, Placement, Refusal, Regression,
-    StabilityTracker, Statement, SyncRound,
+    StabilityTracker, Statement,
 };
 use ladoga_env::WorkerHandle;
 use ladoga_model::{ClockError, Version};
@@ -24,7 +24,7 @@ const RESERVE_WAIT_MS: u64 = 2_000;
 
 /// Stability, and the Merkle tree: shared by all threads of a node; its locks are never held while anything is waited for.
 pub(crate) struct Stability {
-    state: Mutex<StabilityState>,
+    pub(super) state: Mutex<StabilityState>,
     pub(crate) tree: ComparedTree,
     /// What this node had.
     pub(crate) past: Past,
@@ -49,8 +49,8 @@ pub(crate) struct Stability {
     news: Latest<u64>,
 }
 
-struct StabilityState {
-    tracker: StabilityTracker,
+pub(super) struct StabilityState {
+    pub(super) tracker: StabilityTracker,
     nodes: usize,
     /// Writes that were admitted and are not over, by the generation in which they were admitted.
     under_way: [Arc<AtomicU64>; 2],
@@ -329,43 +329,6 @@ impl Stability {
         }
     }
 
-    /// The pass that is to be made, once the tree can be compared.
-    pub(crate) fn pass(&self) -> Option<SyncRound> {
-        if self.tree.is_whole() { self.state.lock().tracker.pass().cloned() } else { None }
-    }
-
-    /// Whether what is missing is looked for in lists of everything.
-    pub(crate) fn lists_all(&self) -> bool {
-        self.state.lock().tracker.lists_all()
-    }
-
-    /// Whether a peer is told of all that it should hold, also of what this node should not; and of what is for at least so many
-    /// nodes.
-    pub(crate) fn tells_of_all(&self) -> Option<u8> {
-        self.state.lock().tracker.tells_of_all()
-    }
-
-    /// Whether a peer has to wait with its rebuild.
-    pub(crate) fn holds_up_rebuild_of(&self, peer: NodeId) -> bool {
-        let state = self.state.lock();
-        state.tracker.holds_up_rebuilds() && !state.tracker.is_whole_peer(peer)
-    }
-
-    /// All of a pass was pulled from a peer.
-    pub(crate) fn pulled(&self, number: u64, peer: NodeId) {
-        self.change(|state| state.tracker.pulled(number, peer));
-    }
-
-    /// Values from before this that a peer should hold and does not have were deleted; 0 if none are looked for.
-    pub(crate) fn prune_before(&self, peer: NodeId) -> u64 {
-        self.state.lock().tracker.prune_before(peer)
-    }
-
-    /// A pass cannot be made any more.
-    pub(crate) fn abandon(&self, number: u64) {
-        self.change(|state| state.tracker.abandon(number));
-    }
-
     /// Tombstones before this may go; they are left out of the tree from now on.
     pub(crate) fn drop_tombstones(&self) -> u64 {
         let before = self.state.lock().tracker.droppable_before();
@@ -384,7 +347,7 @@ impl Stability {
         }
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut StabilityState) -> T) -> T {
+    pub(super) fn change<T>(&self, change: impl FnOnce(&mut StabilityState) -> T) -> T {
         let mut state = self.state.lock();
         self.take_over_acknowledged(&mut state);
         let was_whole = state.tracker.is_whole();

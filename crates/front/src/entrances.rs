@@ -1,14 +1,15 @@
-use std::net::TcpStream;
 use std::rc::Rc;
 
+use bytes::BytesMut;
 use ladoga_runtime::Gate;
-use ladoga_server::{Connection, Protocol};
+use ladoga_server::{Connection, Moving, Protocol};
 use ladoga_service::KeyValue;
 use ladoga_tls::Session;
 
 use crate::connection::{Departure, Link};
 use crate::door::Door;
 use crate::resp::{RespDoor, RespLink, Told};
+use crate::serve::Leaving;
 use crate::{resp, serve};
 
 /// The ways in to the service on one event loop, which accepts by all of them.
@@ -24,8 +25,19 @@ pub struct Client(Spoken);
 pub struct Known {
     /// The session, with TLS.
     secure: Option<Box<Session>>,
-    /// What the client has said that holds for all of its requests, by the protocol of Redis.
-    told: Option<Told>,
+    said: Said,
+}
+
+/// What was said on it, as far as it holds from then on.
+#[derive(Default)]
+enum Said {
+    /// Nothing: each request of HTTP stands for itself.
+    #[default]
+    Nothing,
+    /// By the protocol of Redis.
+    Told(Told),
+    /// That it is another node's, with what was read of that protocol.
+    Peers(BytesMut),
 }
 
 enum Spoken {
@@ -51,27 +63,30 @@ impl<K: KeyValue> Protocol for Entrances<K> {
     type Known = Known;
 
     fn accept(&self, socket: tokio::net::TcpStream, entrance: usize, known: Option<Known>) -> Rc<Client> {
-        let (secure, told) = known.map(|known| (known.secure, known.told)).unwrap_or_default();
-        let spoken = if entrance == Entrances::<K>::RESP {
-            Spoken::Resp(Rc::new(self.resp.accept((socket, secure), told)))
-        } else {
-            Spoken::Http(Rc::new(Link::new(socket, secure, Rc::clone(&self.http.core))))
-        };
-        Rc::new(Client(spoken))
+        let (secure, said) = known.map(|known| (known.secure, known.said)).unwrap_or_default();
+        if entrance == Entrances::<K>::RESP {
+            let told = if let Said::Told(told) = said { Some(told) } else { None };
+            return Rc::new(Client(Spoken::Resp(Rc::new(self.resp.accept((socket, secure), told)))));
+        }
+        let link = Link::new(socket, secure, Rc::clone(&self.http.core));
+        if let Said::Peers(ahead) = said {
+            link.arrives_as_peers(&ahead);
+        }
+        Rc::new(Client(Spoken::Http(Rc::new(link))))
     }
 
-    async fn serve(self: Rc<Self>, client: Rc<Client>) -> Option<(TcpStream, Known)> {
-        match &client.0 {
-            Spoken::Http(link) => {
-                let Departure { socket, secure } =
-                    serve::serve(Rc::clone(&self.http), Rc::clone(link)).await?;
-                Some((socket, Known { secure, told: None }))
-            }
+    async fn serve(self: Rc<Self>, client: Rc<Client>) -> Option<Moving<Known>> {
+        let (Departure { socket, secure }, said, to) = match &client.0 {
+            Spoken::Http(link) => match serve::serve(Rc::clone(&self.http), Rc::clone(link)).await? {
+                Leaving::Clients(departure) => (departure, Said::Nothing, None),
+                Leaving::Peers { departure, ahead, to } => (departure, Said::Peers(ahead), Some(to)),
+            },
             Spoken::Resp(link) => {
-                let (Departure { socket, secure }, told) = resp::serve(&self.resp, link).await?;
-                Some((socket, Known { secure, told: Some(told) }))
+                let (departure, told) = resp::serve(&self.resp, link).await?;
+                (departure, Said::Told(told), None)
             }
-        }
+        };
+        Some(Moving { socket, known: Known { secure, said }, to })
     }
 
     fn refusal(&self, bound: &str, entrance: usize) -> Vec<u8> {
@@ -108,8 +123,8 @@ impl Connection for Client {
         self.connection().begin_to_drain();
     }
 
-    fn move_on(&self) {
-        self.connection().move_on();
+    fn move_on(&self) -> bool {
+        self.connection().move_on()
     }
 
     fn cut_off(&self) {

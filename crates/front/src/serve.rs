@@ -3,6 +3,7 @@ use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
+use bytes::BytesMut;
 use ladoga_http1::StatusCode;
 use ladoga_http1::server::{BadRequest, Overdue, ReplyHead, ReplyLength, Request};
 use ladoga_runtime::Taken;
@@ -41,7 +42,21 @@ enum CloseReason {
     /// So that the client notices that something is missing.
     Abort,
     /// Only here: another event loop goes on with it.
-    Move(Departure),
+    Move(Leaving),
+}
+
+/// A connection that another event loop is to go on with.
+pub(crate) enum Leaving {
+    /// A client's, between two requests.
+    Clients(Departure),
+    /// One that a peer has asked for, before its first byte is understood.
+    Peers {
+        departure: Departure,
+        /// What was read of it.
+        ahead: BytesMut,
+        /// The number of the loop.
+        to: usize,
+    },
 }
 
 /// What a connection is told that is not served, because of this bound.
@@ -50,7 +65,7 @@ pub(crate) fn refusal(core: &Core, bound: &str) -> Vec<u8> {
 }
 
 /// Serves a connection until it ends, or another event loop is to go on with it.
-pub(crate) async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) -> Option<Departure> {
+pub(crate) async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) -> Option<Leaving> {
     let core = &door.core;
     // Boxed, so that connections without TLS are no larger for it.
     let tls = door.access.tls.as_ref().filter(|_| !link.is_secure());
@@ -67,7 +82,7 @@ pub(crate) async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) -> Opt
         },
     };
     match parting {
-        CloseReason::Move(departure) => return Some(departure),
+        CloseReason::Move(leaving) => return Some(leaving),
         CloseReason::Drop => {}
         CloseReason::Abort => link.abort_on_drop(),
         CloseReason::Say(refusal) => {
@@ -83,12 +98,15 @@ pub(crate) async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) -> Opt
 
 /// Serves one request after the other, in the order in which they arrive.
 async fn converse<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>) -> CloseReason {
+    if link.is_peers() {
+        return serve_as_peer(door, link).await;
+    }
     let mut served = 0;
     loop {
         let request = match poll_fn(|context| link.poll_next(context)).await {
             Ok(Upcoming::Request(request)) => request,
             Ok(Upcoming::End) => return CloseReason::Over,
-            Ok(Upcoming::Move(departure)) => return CloseReason::Move(departure),
+            Ok(Upcoming::Move(departure)) => return CloseReason::Move(Leaving::Clients(departure)),
             Err(no_request) => return after_no_request(&no_request),
         };
         let started_ns = door.core.clock.monotonic_ns();
@@ -157,7 +175,7 @@ async fn answer<K: KeyValue>(
     let status = match &outcome {
         Outcome::Answer(answer) => answer.status,
         Outcome::Stream(_) | Outcome::Follow(_) | Outcome::Exchange(_) => StatusCode::OK,
-        Outcome::Peer => StatusCode::SWITCHING_PROTOCOLS,
+        Outcome::Peer(_) => StatusCode::SWITCHING_PROTOCOLS,
     };
     if let Some(audited) = audited {
         audited.end(door, link, operation, status);
@@ -179,7 +197,7 @@ async fn answer<K: KeyValue>(
         // Boxed, so that connections which follow nothing are no larger for it.
         Outcome::Follow(following) => Box::pin(follow(door, link, following)).await,
         Outcome::Exchange(exchange) => exchange.await,
-        Outcome::Peer => return Some(serve_as_peer(door, link).await),
+        Outcome::Peer(of_loop) => return Some(begin_as_peer(door, link, of_loop).await),
     };
     match written {
         Ok(()) if link.http().keeps_alive() => None,
@@ -302,6 +320,24 @@ async fn discard_unread(link: &Link) {
             }
         }
     }
+}
+
+/// Has the event loop serve a connection that a peer has asked for which has the number of the peer's own: so nodes of which one
+/// loop serves have one that is busy, and those of which more do have their work spread over as many.
+async fn begin_as_peer<K: KeyValue>(
+    door: &Rc<Door<K>>,
+    link: &Rc<Link>,
+    of_loop: Option<usize>,
+) -> CloseReason {
+    if let Some(to) = of_loop.filter(|number| *number != door.core.index) {
+        if poll_fn(|context| link.poll_flush(context)).await.is_err() {
+            return CloseReason::Drop;
+        }
+        if let Some((departure, ahead)) = link.depart_as_peers() {
+            return CloseReason::Move(Leaving::Peers { departure, ahead, to });
+        }
+    }
+    serve_as_peer(door, link).await
 }
 
 /// Serves a connection that a peer has asked for.

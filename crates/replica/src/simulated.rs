@@ -72,7 +72,7 @@ impl<S: Store> SimulatedNode<S> {
         store.gate(cluster.gate());
         store.arrivals(cluster.arrivals());
         store.observe(observer)?;
-        let core = LoopContext::new(Arc::clone(&clock), Arc::clone(&metrics.loops[0]), supervisor.clone());
+        let core = LoopContext::new(0, Arc::clone(&clock), Arc::clone(&metrics.loops[0]), supervisor.clone());
         let core = Rc::new(core);
         let gate = || Gate::new(64, 5_000, "as many as possible", Arc::clone(&clock));
         let bounds = Bounds { streams: gate(), uploads: gate(), greeting_timeout_ms: 10_000 };

@@ -8,6 +8,8 @@ use crate::{LoopMetrics, OpenSpan, SpanFacts, SpanKind, Supervisor, Traces};
 
 /// What everything on one event loop shares: its clock, its figures, and whether it is about to end.
 pub struct LoopContext {
+    /// The number of this loop.
+    pub index: usize,
     /// The clock of the node.
     pub clock: Arc<dyn Clock>,
     /// The figures of this loop.
@@ -48,11 +50,17 @@ impl LoopClock {
 }
 
 impl LoopContext {
-    /// Of an event loop that begins now.
-    pub fn new(clock: Arc<dyn Clock>, metrics: Arc<LoopMetrics>, supervisor: Supervisor) -> LoopContext {
+    /// Of the event loop of this number, which begins now.
+    pub fn new(
+        index: usize,
+        clock: Arc<dyn Clock>,
+        metrics: Arc<LoopMetrics>,
+        supervisor: Supervisor,
+    ) -> LoopContext {
         let age = LoopClock::begins(clock.monotonic_ns() / 1_000_000);
         let scratch = RefCell::new(vec![0; SCRATCH_BYTES]);
-        LoopContext { clock, metrics, supervisor, traces: None, age, is_draining: Cell::new(false), scratch }
+        let is_draining = Cell::new(false);
+        LoopContext { index, clock, metrics, supervisor, traces: None, age, is_draining, scratch }
     }
 
     /// The same with traces that are recorded.

@@ -124,7 +124,7 @@ fn place<P: Protocol>(event_loop: &Rc<EventLoop<P>>, (socket, entrance): (TcpStr
     }
     let own = event_loop.context.metrics.connections();
     let (least_loaded, least) = shared.least_loaded();
-    if event_loop.index < shared.shares.serving() && least >= own {
+    if event_loop.context.index < shared.shares.serving() && least >= own {
         event_loop.context.metrics.connected();
         event_loop.serve(socket, entrance, None);
         return;

@@ -47,7 +47,8 @@ impl Connections {
 
     /// Has so many of them go on at other loops, as soon as they can.
     pub(super) fn ask_to_move(&self, count: usize) {
-        self.open.borrow().iter().take(count).for_each(|(_, connection)| connection.move_on());
+        let open = self.open.borrow();
+        open.iter().filter(|(_, connection)| connection.move_on()).take(count).for_each(drop);
     }
 
     fn for_each(&self, act: impl Fn(&dyn Connection)) {

@@ -5,13 +5,11 @@ use ladoga_runtime::LoopContext;
 use tokio::net::TcpStream;
 
 use super::connections::Connections;
-use super::protocol::Protocol;
+use super::protocol::{Moving, Protocol};
 use super::shared::{HandedOver, Shared};
 
 /// One thread's share of the server.
 pub(super) struct EventLoop<P: Protocol> {
-    /// Its number.
-    pub(super) index: usize,
     pub(super) context: Rc<LoopContext>,
     pub(super) shared: Arc<Shared<P::Known>>,
     pub(super) connections: Rc<Connections>,
@@ -20,13 +18,12 @@ pub(super) struct EventLoop<P: Protocol> {
 
 impl<P: Protocol> EventLoop<P> {
     pub(super) fn new(
-        index: usize,
         shared: Arc<Shared<P::Known>>,
         context: Rc<LoopContext>,
         protocol: Rc<P>,
     ) -> EventLoop<P> {
         let connections = Rc::new(Connections::new(Rc::clone(&context)));
-        EventLoop { index, context, shared, connections, protocol }
+        EventLoop { context, shared, connections, protocol }
     }
 
     /// Serves a connection that was counted before.
@@ -39,18 +36,20 @@ impl<P: Protocol> EventLoop<P> {
         let event_loop = Rc::clone(self);
         tokio::task::spawn_local(async move {
             let moving = Rc::clone(&event_loop.protocol).serve(connection).await;
-            if let Some((socket, known)) = moving {
-                event_loop.hand_on(HandedOver { socket, entrance, known: Some(known) });
+            if let Some(moving) = moving {
+                event_loop.hand_on(moving, entrance);
             }
             drop(entry);
         });
     }
 
-    /// Has another loop serve a connection that goes on elsewhere, or this one if no other has fewer.
-    fn hand_on(self: &Rc<Self>, moving: HandedOver<P::Known>) {
-        let (to, _) = self.shared.least_loaded();
+    /// Has another loop serve a connection that goes on elsewhere, or this one if it is the one.
+    fn hand_on(self: &Rc<Self>, Moving { socket, known, to }: Moving<P::Known>, entrance: usize) {
+        let loops = self.shared.hand_overs.len();
+        let to = to.map_or_else(|| self.shared.least_loaded().0, |number| number % loops);
         self.shared.metrics.loops[to].moved_here();
-        if self.shared.hand_overs[to].send(moving).is_err() {
+        let handed_over = HandedOver { socket, entrance, known: Some(known) };
+        if self.shared.hand_overs[to].send(handed_over).is_err() {
             // That loop has ended, and so does the node.
             self.shared.metrics.loops[to].disconnected();
         }

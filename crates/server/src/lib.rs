@@ -27,5 +27,5 @@ mod threads;
 pub use limits::Limits;
 pub use listener::ListenError;
 pub use placement::Placement;
-pub use protocol::{Connection, Protocol};
+pub use protocol::{Connection, Moving, Protocol};
 pub use threads::{Server, ServerConfig, StartError};

@@ -14,17 +14,27 @@ pub trait Protocol: 'static {
     /// served by another event loop before, there is what that knew of it.
     fn accept(&self, socket: TcpStream, entrance: usize, known: Option<Self::Known>) -> Rc<Self::Connection>;
 
-    /// Serves a connection until it ends, or goes on at another event loop, which then accepts this socket.
+    /// Serves a connection until it ends, or goes on at another event loop, which then accepts its socket.
     fn serve(
         self: Rc<Self>,
         connection: Rc<Self::Connection>,
-    ) -> impl Future<Output = Option<(std::net::TcpStream, Self::Known)>>;
+    ) -> impl Future<Output = Option<Moving<Self::Known>>>;
 
     /// What a connection that came by this entrance is told if it is not served, because of this bound.
     fn refusal(&self, bound: &str, entrance: usize) -> Vec<u8>;
 
     /// Time went by: called every few milliseconds to a quarter of a second.
     fn time_passes(&self);
+}
+
+/// A connection that goes on at another event loop.
+pub struct Moving<K> {
+    /// Its socket.
+    pub socket: std::net::TcpStream,
+    /// What is known of it.
+    pub known: K,
+    /// The number of that loop; counted around, where there are fewer. If it says none, it is the one that has the fewest connections.
+    pub to: Option<usize>,
 }
 
 /// A connection, as its event loop looks after it.
@@ -35,8 +45,8 @@ pub trait Connection: 'static {
     /// The node is to stop: its requests in flight end, and then it does.
     fn begin_to_drain(&self);
 
-    /// It is to go on at another event loop, as soon as it waits for a request.
-    fn move_on(&self);
+    /// It is to go on at another event loop, as soon as it waits for a request. Answers whether it ever will.
+    fn move_on(&self) -> bool;
 
     /// Ends it, whatever is under way.
     fn cut_off(&self);

@@ -18,7 +18,7 @@ pub(super) async fn sweep<P: Protocol>(event_loop: Rc<EventLoop<P>>) {
     let loops = event_loop.shared.metrics.loops.len();
     let placement = event_loop.shared.placement;
     let mut follow_load =
-        (placement == Placement::AsLoadAsks).then(|| FollowLoad::new(event_loop.index, loops));
+        (placement == Placement::AsLoadAsks).then(|| FollowLoad::new(event_loop.context.index, loops));
     let is_restless = placement == Placement::Restless;
     let sweep_ms = if is_restless { SWEEP_MS_MIN } else { sweep_ms(&event_loop.shared.limits) };
     let mut ticks = tokio::time::interval(Duration::from_millis(sweep_ms));

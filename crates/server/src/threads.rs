@@ -87,10 +87,10 @@ impl Server {
             let event_loop = move || {
                 let metrics = Arc::clone(&shared.metrics.loops[index]);
                 clock.serve_first();
-                let context = LoopContext::new(clock, metrics, supervisor_of_loop).with_traces(traces);
+                let context = LoopContext::new(index, clock, metrics, supervisor_of_loop).with_traces(traces);
                 let context = Rc::new(context);
                 let protocol = Rc::new(protocol(index, &context));
-                Rc::new(EventLoop::new(index, shared, context, protocol))
+                Rc::new(EventLoop::new(shared, context, protocol))
             };
             server.start_event_loop(
                 index,

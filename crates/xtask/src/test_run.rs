@@ -1,6 +1,7 @@
 //! The tests, and those of them that this machine cannot run: a test that was skipped must not look like one that passed.
 
 use std::io::ErrorKind;
+use std::num::NonZero;
 use std::path::Path;
 
 use crate::workspace::Workspace;
@@ -10,8 +11,14 @@ use crate::{Outcome, TaskResult, cargo};
 /// not find it fails.
 const TOOLS: [&str; 5] = ["cc", "chromium", "faketime", "go", "tclsh"];
 
+/// What the test programs take their number of threads from; who sets it, knows better.
+const THREADS: &str = "RUST_TEST_THREADS";
+
 /// What is not built by default and has tests: one build has all of them.
 pub(crate) const FEATURES: &str = "ladoga/otel";
+
+/// Tests of a program that run at a time, for each core. Most of them wait most of the time: for a node, a disk, an interval.
+const THREADS_PER_CORE: usize = 2;
 
 /// Runs all tests, whatever fails: on a build machine that nobody can log in to, one failure must not hide others.
 pub(crate) fn task(workspace: &Workspace) -> TaskResult {
@@ -25,7 +32,12 @@ pub(crate) fn task(workspace: &Workspace) -> TaskResult {
     let mut command =
         cargo::command(workspace, &["test", "--workspace", "--features", FEATURES, "--no-fail-fast"]);
     let installed: Vec<&str> = TOOLS.into_iter().filter(|tool| is_installed(tool)).collect();
-    cargo::run(command.env("LADOGA_SKIPPED_TESTS", &list).env("LADOGA_TEST_TOOLS", installed.join(" ")))?;
+    command.env("LADOGA_SKIPPED_TESTS", &list).env("LADOGA_TEST_TOOLS", installed.join(" "));
+    if std::env::var_os(THREADS).is_none() {
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        command.env(THREADS, (THREADS_PER_CORE * cores).to_string());
+    }
+    cargo::run(&mut command)?;
     outcome(&list)
 }
 

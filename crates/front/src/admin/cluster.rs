@@ -6,14 +6,22 @@ use crate::connection::Link;
 use crate::door::Door;
 use crate::http::{Answer, Refusal};
 
+/// The number of the event loop of the node that asks.
+const LOOP_FIELD: &str = "ladoga-loop";
+
 /// `GET` of the cluster: its nodes, and how they are as seen from here.
 pub(crate) fn cluster<K: KeyValue>(door: &Door<K>) -> Result<Answer, Refusal> {
     let cluster = door.cluster.as_ref().ok_or_else(alone)?;
     Ok(Answer::content("application/json", cluster.report()))
 }
 
-/// `GET` by another node, which may go on in the protocol of peers if this is not refused.
-pub(crate) fn admit_peer<K: KeyValue>(door: &Door<K>, link: &Link, request: &Request) -> Result<(), Refusal> {
+/// `GET` by another node, which may go on in the protocol of peers if this is not refused. Answers the number of its event loop; those
+/// before this field was new say none.
+pub(crate) fn admit_peer<K: KeyValue>(
+    door: &Door<K>,
+    link: &Link,
+    request: &Request,
+) -> Result<Option<usize>, Refusal> {
     let cluster = door.cluster.as_ref().ok_or_else(alone)?;
     let mut has_proof = door.access.guard.is_none();
     if let Some(tls) = door.access.tls.as_ref().filter(|_| cluster.is_secure()) {
@@ -42,7 +50,9 @@ pub(crate) fn admit_peer<K: KeyValue>(door: &Door<K>, link: &Link, request: &Req
     if cluster.is_full() {
         return Err(Refusal::over_capacity("the limit of connections from peers is reached"));
     }
-    Ok(())
+    let number =
+        request.fields(LOOP_FIELD).next().and_then(|number| str::from_utf8(number).ok()?.parse().ok());
+    Ok(number)
 }
 
 /// `POST` of a repair: this node takes over what the others have and it lacks. Answers its number.

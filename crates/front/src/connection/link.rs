@@ -363,9 +363,14 @@ impl ladoga_server::Connection for Link {
         self.ending.wake();
     }
 
-    fn move_on(&self) {
-        self.is_to_move.set(true);
-        self.ending.wake();
+    fn move_on(&self) -> bool {
+        // A peer's is where the peer has asked for it.
+        let may_move = !self.is_peers();
+        if may_move {
+            self.is_to_move.set(true);
+            self.ending.wake();
+        }
+        may_move
     }
 
     fn cut_off(&self) {

@@ -7,6 +7,7 @@ use bytes::BytesMut;
 use ladoga_tls::{Chain, NodeTls, NotAPeer};
 
 use super::link::Link;
+use super::socket::Departure;
 
 impl Link {
     /// Whether whoever has made it is one of these nodes, by the certificate that was shown.
@@ -18,6 +19,27 @@ impl Link {
     pub fn is_certified_for(&self, host: &str) -> bool {
         let is_for = |shown: Option<Chain<'_>>| shown.is_some_and(|chain| ladoga_tls::is_for(chain, host));
         self.socket.with_certificates(is_for)
+    }
+
+    /// Whether it is the connection of another node.
+    pub(crate) fn is_peers(&self) -> bool {
+        self.http().is_upgraded()
+    }
+
+    /// Has another event loop go on with what is to be a peer's connection, of which nothing was answered yet. `None` if there is no
+    /// descriptor for it.
+    pub(crate) fn depart_as_peers(&self) -> Option<(Departure, BytesMut)> {
+        let departure = self.socket.depart()?;
+        let mut http = self.http();
+        http.upgrade(self.now_ms());
+        Some((departure, http.take_input()))
+    }
+
+    /// Goes on with what has become a peer's connection at another event loop, which has read this much ahead.
+    pub(crate) fn arrives_as_peers(&self, ahead: &[u8]) {
+        let mut http = self.http();
+        http.upgrade(self.now_ms());
+        http.receive(ahead, self.now_ms());
     }
 
     /// The connection is a peer's from now on.

@@ -105,8 +105,8 @@ pub(crate) enum Outcome {
     Follow(Following),
     /// One with the status 200 that is written while the body of the request is read.
     Exchange(Pin<Box<dyn Future<Output = Result<(), StreamError>>>>),
-    /// None: the connection is a peer's from now on.
-    Peer,
+    /// None: the connection is a peer's from now on, to be served by the event loop of this number, if the peer has named one.
+    Peer(Option<usize>),
 }
 
 /// What becomes of a request, now or later.

@@ -25,7 +25,7 @@ fn told(mut outcome: Outcome, Replicas { ack, from }: Replicas) -> Outcome {
     let field = match &mut outcome {
         Outcome::Answer(answer) => &mut answer.field,
         Outcome::Stream(streamed) => &mut streamed.field,
-        Outcome::Follow(_) | Outcome::Exchange(_) | Outcome::Peer => return outcome,
+        Outcome::Follow(_) | Outcome::Exchange(_) | Outcome::Peer(_) => return outcome,
     };
     field.get_or_insert_with(|| (FIELD, format!("{ack}/{from}").into()));
     outcome

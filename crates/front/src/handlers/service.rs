@@ -62,7 +62,7 @@ impl<K: KeyValue> Call<'_, K> {
             Operation::Ready => admin::ready(door, &request.uri, self.is_trusted()).map(Reply::now),
             Operation::Cluster => admin::cluster(door).map(Reply::now),
             Operation::Peer => {
-                admin::admit_peer(door, self.link, &request).map(|()| Reply::Now(Outcome::Peer))
+                admin::admit_peer(door, self.link, &request).map(|of_loop| Reply::Now(Outcome::Peer(of_loop)))
             }
             Operation::Repair => admin::repair(door).map(Reply::now),
             Operation::Backup | Operation::BackupFile | Operation::BackupEnd => {

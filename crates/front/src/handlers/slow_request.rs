@@ -22,7 +22,7 @@ pub(crate) fn known_bytes(outcome: &Outcome) -> Option<u64> {
     match outcome {
         Outcome::Answer(answer) => Some(answer.body.length()),
         Outcome::Stream(streamed) => streamed.bytes,
-        Outcome::Follow(_) | Outcome::Exchange(_) | Outcome::Peer => None,
+        Outcome::Follow(_) | Outcome::Exchange(_) | Outcome::Peer(_) => None,
     }
 }
 

@@ -260,9 +260,10 @@ impl ladoga_server::Connection for RespLink {
         self.ending.wake();
     }
 
-    fn move_on(&self) {
+    fn move_on(&self) -> bool {
         self.is_to_move.set(true);
         self.ending.wake();
+        true
     }
 
     fn cut_off(&self) {

@@ -323,9 +323,14 @@ impl Connection {
         self.timing.enter(Phase::Upgraded, now_ms);
     }
 
+    /// Whether another protocol has begun.
+    pub fn is_upgraded(&self) -> bool {
+        self.timing.phase() == Phase::Upgraded
+    }
+
     /// What has arrived of another protocol.
     pub fn take_input(&mut self) -> BytesMut {
-        assert!(self.timing.phase() == Phase::Upgraded, "a head or a body may begin with it");
+        assert!(self.is_upgraded(), "a head or a body may begin with it");
         std::mem::take(&mut self.input)
     }
 

@@ -112,7 +112,7 @@ impl Settings {
         let threads = wanted_threads.unwrap_or_else(machine::cores);
         let membership = cluster::membership(sources, &host_and_port)?;
         // Nodes of a cluster keep connections to each other, which stay where they are.
-        let follows_load = wanted_threads.is_none() && threads > 1 && membership.is_none();
+        let follows_load = wanted_threads.is_none() && threads > 1;
         let limits = limits(sources, memory_bytes)?;
         let peers = membership.as_ref().map_or(0, |membership| membership.nodes.len() - 1);
         let peer_limits = peer_limits(sources, memory_bytes, peers * threads)?;

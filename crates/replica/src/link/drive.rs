@@ -70,8 +70,10 @@ impl PeerLink {
         let authorization = self.cluster.authorization_field(&view.url);
         let mut output = BytesMut::from(
             format!(
-                "GET /v0/peer HTTP/1.1\r\nhost: {authority}\r\nconnection: upgrade\r\nupgrade: {}\r\n{authorization}\r\n",
-                crate::UPGRADE
+                "GET /v0/peer HTTP/1.1\r\nhost: {authority}\r\nconnection: upgrade\r\nupgrade: {}\r\n\
+                 ladoga-loop: {}\r\n{authorization}\r\n",
+                crate::UPGRADE,
+                self.core.index
             )
             .as_bytes(),
         );

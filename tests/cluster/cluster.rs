@@ -14,15 +14,17 @@ pub(crate) fn launches(count: usize) -> Vec<Launch> {
 pub(crate) fn launches_at(count: usize, place: impl Fn(Launch, usize) -> Launch) -> Vec<Launch> {
     let launches: Vec<Launch> = (0..count).map(|node| place(Launch::patient(), node)).collect();
     let urls = launches.iter().map(Launch::url).collect::<Vec<_>>().join(",");
-    // A machine that is busy with other tests is no frozen peer.
-    let with_list = |launch: Launch| {
-        let launch = launch.flag("--cluster", &urls).flag("--memory", "32MiB").flag("--threads", "2");
+    let with_list = |(node, launch): (usize, Launch)| {
+        let launch = launch.flag("--cluster", &urls).flag("--memory", "32MiB");
+        // The others begin with one event loop that serves, as is the default.
+        let launch = if node % 2 == 0 { launch.flag("--threads", "2") } else { launch };
+        // A machine that is busy with other tests is no frozen peer.
         let patience = [("PEER", "20000"), ("PEER_CONNECT", "20000"), ("QUORUM", "60000")];
         patience.into_iter().fold(launch, |launch, (name, timeout_ms)| {
             launch.env(&format!("LADOGA_{name}_TIMEOUT_MS"), timeout_ms)
         })
     };
-    launches.into_iter().map(with_list).collect()
+    launches.into_iter().enumerate().map(with_list).collect()
 }
 
 impl Cluster {

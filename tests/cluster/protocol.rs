@@ -28,6 +28,33 @@ fn upgraded(cluster: &Cluster) -> Connection {
 }
 
 #[test]
+fn a_connection_of_a_peer_goes_on_at_the_event_loop_of_its_number() {
+    let cluster = Cluster::start(2);
+    cluster.put(0, "k", "2/2", b"value");
+    let moved = || cluster.nodes[0].metrics().sum("ladoga_connections_moved_total", &[]).expect("a metric");
+    let (before, get) = (moved(), "GET /v0/entity?id=k&replicas=2/2 HTTP/1.1\r\nhost: x\r\n\r\n");
+    // Nobody has a loop with such a number, and a number counts around.
+    let numbers =
+        ["0", "0", "0", "0", "1", "7", "18446744073709551615", "18446744073709551616", "-1", "", "x"];
+    let peers = numbers.map(|number| {
+        let mut connection = cluster.connect(0);
+        let upgrade = UPGRADE.replace("host", &format!("ladoga-loop: {number}\r\nhost"));
+        connection.send([get, &upgrade].concat());
+        assert_eq!(connection.response().body, b"value", "what was asked before is answered first");
+        assert_eq!(connection.response_head().status, 101, "{number}");
+        connection
+    });
+    // Each was accepted where the fewest are.
+    assert!(moved() > before);
+    for mut connection in peers {
+        let _ = connection.try_send([0xff; 64]);
+        connection.finish_sending();
+        connection.rest();
+    }
+    assert_eq!(cluster.get(0, "k", "2/2"), Some(b"value".to_vec()));
+}
+
+#[test]
 fn bytes_that_are_no_protocol_end_their_own_connection_only() {
     let cluster = Cluster::start(2);
     let mut random = Random::new(1);

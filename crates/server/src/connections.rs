@@ -81,3 +81,50 @@ impl Drop for Entry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ladoga_env::real::RealClock;
+    use ladoga_runtime::{Metrics, Supervisor};
+
+    use super::*;
+
+    /// One that says whether it will ever move, and counts how often it was asked to.
+    struct Asked {
+        may_move: bool,
+        times: Cell<u32>,
+    }
+
+    impl Connection for Asked {
+        fn sweep(&self, _: u64) {}
+
+        fn begin_to_drain(&self) {}
+
+        fn move_on(&self) -> bool {
+            self.times.set(self.times.get() + u32::from(self.may_move));
+            self.may_move
+        }
+
+        fn cut_off(&self) {}
+
+        fn is_late(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn those_that_never_move_are_not_among_those_that_are_asked_to() {
+        let metrics = Metrics::new(1);
+        let loops = Arc::clone(&metrics.loops[0]);
+        let context = LoopContext::new(0, Arc::new(RealClock::new()), loops, Supervisor::default());
+        let connections = Rc::new(Connections::new(Rc::new(context)));
+        let open = [false, true, false, true, true].map(|may_move| {
+            let connection = Rc::new(Asked { may_move, times: Cell::new(0) });
+            (Rc::clone(&connection), connections.enter(connection))
+        });
+        connections.ask_to_move(2);
+        assert_eq!(open.each_ref().map(|(asked, _)| asked.times.get()), [0, 1, 0, 1, 0]);
+    }
+}

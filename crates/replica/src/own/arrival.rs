@@ -31,11 +31,11 @@ impl Arrival {
         (origin, is_again): (Origin, bool),
     ) -> Arrival {
         let cluster = &replica.cluster;
-        if origin != Origin::Client {
+        if may_be_one_of_many(origin, is_again) {
             cluster.stability().past.comes(xxh3_64(key), version);
-            if has(Bug::RepairThroughFence) {
-                let_through(xxh3_64(key), version);
-            }
+        }
+        if origin != Origin::Client && has(Bug::RepairThroughFence) {
+            let_through(xxh3_64(key), version);
         }
         let was_newest = cluster.versions.is_after_all(version.timestamp);
         Arrival { version, origin, is_again, was_newest }
@@ -90,7 +90,7 @@ impl Arrival {
         };
         match met {
             Met::Nothing => {
-                if origin != Origin::Client {
+                if may_be_one_of_many(origin, is_again) {
                     past.was_newest(xxh3_64(key), version);
                 }
                 WriteAnswer::Applied
@@ -102,6 +102,11 @@ impl Arrival {
             },
         }
     }
+}
+
+/// Whether a version may be written here more often than once by arrivals of this kind: each of them is recorded.
+fn may_be_one_of_many(origin: Origin, is_again: bool) -> bool {
+    origin != Origin::Client || is_again
 }
 
 /// Whether a version that met something newer was here before; `is_again` says that it may have been written before.

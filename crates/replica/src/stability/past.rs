@@ -13,6 +13,11 @@
 //! is not newer than the newest one that did. A client's write that may have come before says so. So whoever finds nothing
 //! knows that there is one commit of the version, its own, and that met something newer.
 //!
+//! Where somebody has repaired as well, both are counted: how often the version came by repair, before each such commit, and how many
+//! commits of it met something newer, under their lock. Once these are one more, all commits until then did, the client's
+//! among them: it was never the newest, and what comes later finds the same newer ones. A client's write that is sent again counts
+//! as a repair, so that there is one at most that does not.
+//!
 //! # What conditional writes went over
 //!
 //! A conditional write is decided on the newest cell of a majority of promises. That one may be on a minority, and unacknowledged;
@@ -48,14 +53,34 @@ type KeyVersion = (u64, Version);
 pub(crate) struct Past {
     /// The newest timestamp that met something newer: later ones met nothing.
     met_up_to: AtomicU64,
-    /// Versions that met something newer, with that.
-    met: Mutex<Ring<Version>>,
-    /// Versions that came by who repairs, and whether they met nothing newer, as far as that is known.
-    came: Mutex<Ring<bool>>,
+    /// Versions that met something newer.
+    met: Mutex<Ring<MetNewer>>,
+    /// Versions that came by who repairs, or again.
+    came: Mutex<Ring<CameByRepair>>,
     /// Cells of conditional writes that were accepted, the latest of them.
     accepted: Mutex<VecDeque<AcceptedBase>>,
     /// The newest timestamp that was ever promised, by the hash of the key.
     promised: Box<[AtomicU64]>,
+}
+
+/// What the commits of a version met that met something newer.
+#[derive(Debug, Clone, Copy, Default)]
+struct MetNewer {
+    /// The newest of it.
+    newest: Version,
+    /// How many these commits are.
+    commits: u32,
+    /// Whether they are all that there were: then nobody has had the version from here.
+    was_never_newest: bool,
+}
+
+/// How a version came by who repairs, or again.
+#[derive(Debug, Clone, Copy, Default)]
+struct CameByRepair {
+    /// How often: there are no more commits of it than these, and one of the client.
+    times: u32,
+    /// Whether one of these met nothing newer, as far as that is known.
+    was_newest: bool,
 }
 
 /// That a cell was accepted, and what it was decided on.
@@ -129,15 +154,17 @@ impl Past {
         came.versions.retain(|(_, version), _| version.timestamp > timestamp);
     }
 
-    /// A repair is about to write this version. Called before it is committed.
+    /// A repair, or a client's write that was sent again, is about to write this version. Called before it is committed.
     pub(crate) fn comes(&self, key_hash: u64, version: Version) {
-        self.came.lock().enter((key_hash, version), false);
+        if let Some(came) = self.came.lock().enter((key_hash, version), CameByRepair::default()) {
+            came.times = came.times.saturating_add(1);
+        }
     }
 
     /// It met nothing newer.
     pub(crate) fn was_newest(&self, key_hash: u64, version: Version) {
-        if let Some(was_newest) = self.came.lock().versions.get_mut(&(key_hash, version)) {
-            *was_newest = true;
+        if let Some(came) = self.came.lock().versions.get_mut(&(key_hash, version)) {
+            came.was_newest = true;
         }
     }
 
@@ -145,8 +172,11 @@ impl Past {
     pub(super) fn met_newer(&self, cells: &[SupersededCell]) {
         let mut met = self.met.lock();
         for &SupersededCell { key_hash, version, newest } in cells {
-            if let Some(known) = met.enter((key_hash, version), newest) {
-                *known = newest.max(*known);
+            if let Some(known) = met.enter((key_hash, version), MetNewer::default()) {
+                known.newest = newest.max(known.newest);
+                known.commits = known.commits.saturating_add(1);
+                let came = self.came.lock().versions.get(&(key_hash, version)).map_or(0, |came| came.times);
+                known.was_never_newest |= known.commits > came;
             }
             self.met_up_to.fetch_max(version.timestamp, Ordering::Release);
         }
@@ -161,7 +191,7 @@ impl Past {
     pub(crate) fn met(&self, key_hash: u64, version: Version) -> Met {
         let met = self.met.lock();
         match met.versions.get(&(key_hash, version)) {
-            Some(newest) => Met::Newer(*newest),
+            Some(known) => Met::Newer(known.newest),
             None if version <= met.forgotten => Met::Forgotten,
             None => Met::Nothing,
         }
@@ -208,13 +238,14 @@ impl Past {
 
     /// Whether a version that met something newer was here before; asked for who wrote it once.
     pub(crate) fn had(&self, key_hash: u64, version: Version) -> Had {
+        let met = self.met.lock().versions.get(&(key_hash, version)).copied().unwrap_or_default();
         let came = self.came.lock();
         match came.versions.get(&(key_hash, version)) {
-            Some(true) => return Had::Once,
+            Some(came) if came.was_newest => return Had::Once,
+            _ if version <= came.forgotten => return Had::Unknown,
             // It may be that commit which met something newer, or the other one.
-            Some(false) => return Had::Unknown,
-            None if version <= came.forgotten => return Had::Unknown,
-            None => {}
+            Some(_) if !met.was_never_newest => return Had::Unknown,
+            Some(_) | None => {}
         }
         drop(came);
         if !self.may_have_promised_over(key_hash, version) {
@@ -267,6 +298,33 @@ mod tests {
             [version(11), version(14)].map(|version| past.had(KEY, version)),
             [Had::Unknown, Had::Never]
         );
+    }
+
+    #[test]
+    fn what_met_something_newer_each_time_was_never_here() {
+        let past = Past::new();
+        let had = |at: u64| past.had(KEY, version(at));
+        // The client's write, and then a repair, before and after that one is committed.
+        meets(&past, 1, 9);
+        past.comes(KEY, version(1));
+        assert_eq!(had(1), Had::Never, "it was the client's that met something newer");
+        meets(&past, 1, 9);
+        assert_eq!(had(1), Had::Never);
+        // Two repairs, of which one was the newest, or may have been.
+        past.comes(KEY, version(2));
+        past.comes(KEY, version(2));
+        meets(&past, 2, 9);
+        meets(&past, 2, 9);
+        assert_eq!(had(2), Had::Unknown, "two of three");
+        meets(&past, 2, 9);
+        assert_eq!(had(2), Had::Never, "the third may be the client's");
+        past.comes(KEY, version(2));
+        assert_eq!(had(2), Had::Never, "whatever comes later");
+        past.was_newest(KEY, version(2));
+        assert_eq!(had(2), Had::Once);
+        // What is known of an earlier life is not known of this one.
+        past.forget(1);
+        assert_eq!(had(1), Had::Unknown);
     }
 
     #[test]

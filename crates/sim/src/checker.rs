@@ -49,14 +49,8 @@ pub(crate) struct Checker {
 impl Checker {
     /// Of so many machines, of which these are the nodes.
     pub(crate) fn new(machines: usize, members: &[usize], epoch_ms: u64) -> Checker {
-        let durable = vec![BTreeMap::new(); machines];
-        Checker {
-            nodes: members.len(),
-            lists: ListHistory::new(members),
-            epoch_ms,
-            durable,
-            ..Checker::default()
-        }
+        let (lists, durable) = (ListHistory::new(members), vec![BTreeMap::new(); machines]);
+        Checker { nodes: members.len(), lists, epoch_ms, durable, ..Checker::default() }
     }
 
     /// What clocks that are right show.

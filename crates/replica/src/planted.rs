@@ -44,6 +44,10 @@ pub enum Bug {
     DecideAgain,
     /// A client is told that its condition is not met, because of what too few replicas have.
     RefuseOnUnstableState,
+    /// The answers of a node that is new in the list of nodes count at once.
+    CountNewNodes,
+    /// What a node knows of others goes by their places in the list of nodes, also if that changes.
+    KnowByPlace,
     /// What expires is not compared: a node that lacks it does not find out.
     #[cfg(feature = "simulation")]
     ExpiryNotInTrees,

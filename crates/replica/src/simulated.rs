@@ -130,6 +130,23 @@ impl<S: Store> SimulatedNode<S> {
         self.cluster.report()
     }
 
+    /// The timestamp before which it has everything that any node had.
+    pub fn synced_before(&self) -> u64 {
+        self.cluster.stability().synced_before()
+    }
+
+    /// Has it take over what the others have and it lacks, as `ladoga repair` does. Answers the number of the repair.
+    pub fn request_repair(&self) -> u64 {
+        self.cluster.request_repair()
+    }
+
+    /// What became of a repair, if it has ended: what could not be repaired, or nothing.
+    pub fn repaired(&self, number: u64) -> Option<Result<(), String>> {
+        let progress = &self.cluster.exchange;
+        let has_ended = progress.completed.load(Ordering::Acquire) >= number;
+        has_ended.then(|| progress.error.lock().clone().map_or(Ok(()), Err))
+    }
+
     /// What panicked, if something did that it cannot do without.
     pub fn panicked(&self) -> Option<String> {
         self.supervisor.check().err().map(|panicked| panicked.to_string())

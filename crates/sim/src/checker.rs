@@ -4,12 +4,15 @@
 //! That is sufficient for linearizability with the order of versions as the order of effects, whatever becomes of
 //! writes of which the client knows nothing.
 
+mod lists;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use ladoga_model::{Replicas, Ttl, Version};
 
 use crate::values::{Key, is_counter, number_of};
 use crate::written::{AHEAD_MS_MAX, CheckedCell, Found, Written, value_of};
+use lists::ListHistory;
 
 /// By how much versions may be given out in another order than that of time: two clocks that are right are 60 s apart, and
 /// that of a node that was restarted is up to half a minute ahead of what it shows, or was down for 40 s and has not heard
@@ -19,6 +22,7 @@ const APART_MS_MAX: u64 = 120_000;
 #[derive(Debug, Default)]
 pub(crate) struct Checker {
     nodes: usize,
+    lists: ListHistory,
     /// What clocks that are right show when the world begins.
     epoch_ms: u64,
     /// When each value expires, by the number of the request that wrote it, whatever versions it was given.
@@ -43,8 +47,10 @@ pub(crate) struct Checker {
 }
 
 impl Checker {
-    pub(crate) fn new(nodes: usize, epoch_ms: u64) -> Checker {
-        Checker { nodes, epoch_ms, durable: vec![BTreeMap::new(); nodes], ..Checker::default() }
+    /// Of so many machines, of which these are the nodes.
+    pub(crate) fn new(machines: usize, members: &[usize], epoch_ms: u64) -> Checker {
+        let (lists, durable) = (ListHistory::new(members), vec![BTreeMap::new(); machines]);
+        Checker { nodes: members.len(), lists, epoch_ms, durable, ..Checker::default() }
     }
 
     /// What clocks that are right show.
@@ -125,8 +131,9 @@ impl Checker {
             });
         }
         let (at_ms, copies) = (self.now_ms, self.copies.get(key).copied().unwrap_or(self.nodes));
-        let (key, value, is_orphan) = (key.clone(), value.cloned(), false);
-        self.versions.insert(version, Written { key, at_ms, value, expires_at_ms, copies, is_orphan });
+        let (key, value, machine) = (key.clone(), value.cloned(), self.lists.machine_of(version));
+        let written = Written { key, at_ms, machine, value, expires_at_ms, copies, is_orphan: false };
+        self.versions.insert(version, written);
     }
 
     /// What was written under a version, if it was a value.
@@ -268,7 +275,7 @@ impl Checker {
             let is_known = |(other, held): (usize, &BTreeMap<Key, Version>)| {
                 other != node && held.get(&written.key).is_some_and(|held| held >= version)
             };
-            let is_own = usize::from(version.node) == node;
+            let is_own = written.machine == Some(node);
             written.is_orphan |= is_own && !self.durable.iter().enumerate().any(is_known);
         }
     }
@@ -277,7 +284,7 @@ impl Checker {
     pub(crate) fn applied(&mut self, node: usize, place: usize, key: &Key, cell: &CheckedCell) {
         let version = cell.stamp.version;
         if let Some(written) = self.versions.get_mut(&version) {
-            written.is_orphan &= usize::from(version.node) == node;
+            written.is_orphan &= written.machine == Some(node);
         }
         let Some(written) = self.versions.get(&version).cloned() else {
             return self.check(false, || format!("node {node} has {version:?}, which nobody wrote"));
@@ -295,7 +302,8 @@ impl Checker {
         self.check(!is_copy || cell.stamp.copies > 0, || {
             format!("{version:?} does not say for how many nodes it is, expected {}", written.copies)
         });
-        self.check(!is_copy || place < written.copies, || {
+        let is_for_it = place < written.copies || self.lists.may_be_anywhere(&written);
+        self.check(!is_copy || is_for_it, || {
             format!("node {node} at place {place} has a copy of {version:?}, which is for {}", written.copies)
         });
         let newest = self.durable[node].entry(key.clone()).or_default();

@@ -71,6 +71,10 @@ pub(crate) struct KeyPlan {
     /// What a client saw last, and which request wrote it.
     last_seen: Option<(Version, u64)>,
     replicas: Replicas,
+    /// Whether its requests do not say on how many nodes it is: on all, as many as these are.
+    is_on_all: bool,
+    /// Whether its clients ask nothing at present.
+    is_paused: bool,
     /// Whether some requests need one replica's answer, and some the answers of all.
     is_mixed: bool,
     /// How many write it at the same time.
@@ -80,6 +84,16 @@ pub(crate) struct KeyPlan {
 }
 
 impl KeyPlan {
+    /// Whether its clients ask nothing at present.
+    pub(crate) const fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
+    /// Whether it is on all nodes, as many as these are.
+    pub(crate) const fn is_on_all(&self) -> bool {
+        self.is_on_all
+    }
+
     /// On how many nodes it lives.
     pub(crate) const fn copies(&self) -> usize {
         self.replicas.from as usize
@@ -127,10 +141,17 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Keys with replicas of every kind; every other key has a majority of all.
-    pub(crate) fn new(nodes: usize, rng: &SimRng, (seed, load): (u64, Load)) -> Clients {
+    /// Keys with replicas of every kind; every other key has a majority of all. If the list of nodes is going to change, each key may
+    /// have to be on all nodes.
+    pub(crate) fn new(
+        nodes: usize,
+        rng: &SimRng,
+        (seed, load): (u64, Load),
+        are_all_on_all: bool,
+    ) -> Clients {
         let plan = |n: usize| {
-            let from = if n.is_multiple_of(2) { nodes as u32 } else { 1 + rng.below(nodes as u64) as u32 };
+            let is_on_all = n.is_multiple_of(2) || are_all_on_all;
+            let from = if is_on_all { nodes as u32 } else { 1 + rng.below(nodes as u64) as u32 };
             let majority = Replicas::majority_of(from);
             let ack = if n % 4 == 1 { 1 + rng.below(u64::from(from)) as u32 } else { majority.ack };
             KeyPlan {
@@ -138,6 +159,9 @@ impl Clients {
                 kind: Kind::Plain,
                 last_seen: None,
                 replicas: Replicas { ack, from },
+                // Of those that are on all, some requests say so by a number, which stays.
+                is_on_all: n.is_multiple_of(4) || are_all_on_all,
+                is_paused: false,
                 is_mixed: n % 5 == 1,
                 writers_max: if n.is_multiple_of(3) { WRITERS_MAX } else { 1 },
                 writing: Vec::new(),
@@ -148,16 +172,21 @@ impl Clients {
             kind,
             last_seen: None,
             replicas: Replicas::majority_of(nodes as u32),
+            is_on_all: true,
+            is_paused: false,
             is_mixed: false,
             writers_max: WRITERS_MAX,
             writing: Vec::new(),
         };
         let keys: Vec<KeyPlan> = match load {
             Load::Plain => (0..KEYS).map(plan).collect(),
-            Load::Conditional => {
+            Load::Conditional | Load::Relisted => {
                 let mut conditional = CONDITIONAL.map(|(name, kind)| of_majority(name, kind));
                 let few = Replicas::majority_of(nodes as u32 / 2 + 1);
-                conditional[CONDITIONAL.len() - 1].replicas = few;
+                if !are_all_on_all {
+                    let on_few = &mut conditional[CONDITIONAL.len() - 1];
+                    (on_few.replicas, on_few.is_on_all) = (few, false);
+                }
                 (0..KEYS).map(plan).chain(conditional).collect()
             }
             Load::Targeted => {
@@ -265,6 +294,29 @@ impl Clients {
             Asked::Get => Wish::Get,
         };
         (number, wish)
+    }
+
+    /// There are so many nodes now: what is on all is on these.
+    pub(crate) fn relist(&mut self, nodes: usize) {
+        for plan in &mut self.keys {
+            let Replicas { ack, from } = plan.replicas;
+            let majority = Replicas::majority_of(nodes as u32);
+            let has_majority = ack == Replicas::majority_of(from).ack;
+            if !plan.is_on_all && from <= majority.from {
+                continue;
+            }
+            let others = Replicas { ack: ack.min(majority.from), ..majority };
+            plan.replicas = if has_majority { majority } else { others };
+        }
+    }
+
+    /// Nothing is asked of keys that are on fewer nodes than all, or it is again. Answers whether there are such keys.
+    pub(crate) fn pause_few(&mut self, nodes: usize, is_paused: bool) -> bool {
+        let mut is_any = false;
+        for plan in self.keys.iter_mut().filter(|plan| plan.copies() < nodes) {
+            (plan.is_paused, is_any) = (is_paused, true);
+        }
+        is_any
     }
 
     /// From now on, several clients contend for a key that has several writers.

@@ -52,6 +52,32 @@ pub(crate) enum Trouble {
     LoseDiskAfterOutage { node: usize, absent: usize, ms: u64, loss: Loss },
 }
 
+impl Trouble {
+    /// The same, which was drawn by places in a list, of the machines in it.
+    pub(crate) fn of(self, list: &[usize]) -> Trouble {
+        match self {
+            Trouble::Cut { from, to, ms } => Trouble::Cut { from: list[from], to: list[to], ms },
+            Trouble::Isolate { node, ms } => Trouble::Isolate { node: list[node], ms },
+            Trouble::Lossy { .. } | Trouble::Slow { .. } => self,
+            Trouble::Kill { node, down_ms } => Trouble::Kill { node: list[node], down_ms },
+            Trouble::PowerCut { node, down_ms } => Trouble::PowerCut { node: list[node], down_ms },
+            Trouble::PowerCutSoon { node, operation } => {
+                Trouble::PowerCutSoon { node: list[node], operation }
+            }
+            Trouble::DiskFails { node, operation } => Trouble::DiskFails { node: list[node], operation },
+            Trouble::DiskFull { node, ms } => Trouble::DiskFull { node: list[node], ms },
+            Trouble::Pause { node, ms } => Trouble::Pause { node: list[node], ms },
+            Trouble::Jump { node, by_ms } => Trouble::Jump { node: list[node], by_ms },
+            Trouble::LoseDisk { node, down_ms, loss } => {
+                Trouble::LoseDisk { node: list[node], down_ms, loss }
+            }
+            Trouble::LoseDiskAfterOutage { node, absent, ms, loss } => {
+                Trouble::LoseDiskAfterOutage { node: list[node], absent: list[absent], ms, loss }
+            }
+        }
+    }
+}
+
 /// What is not on the disk that is in the place of the old one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Loss {

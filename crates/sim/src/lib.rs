@@ -3,6 +3,7 @@
 //!
 //! - `world`: the sequence of events; `faults`: what goes wrong; `clients`: the requests
 //! - `scenes`: requests and faults that meet at the moments at which conditional writes are most easily broken
+//! - `lists`: how the list of nodes changes in a run
 //! - `machine`: a disk, a clock and a process that dies and comes back: the shipping `replica`, `local` and `storage`
 //! - `request`: one request, as it asks the node that coordinates it; `store`: what becomes durable, told to the checker
 //! - `values`: what keys and values say
@@ -19,6 +20,7 @@ mod clients;
 mod faults;
 mod follower;
 mod histories;
+mod lists;
 mod machine;
 mod request;
 mod scenes;
@@ -60,6 +62,8 @@ pub struct Summary {
     pub disks_lost: u64,
     /// Disks that were brought back to an older state.
     pub backups_restored: u64,
+    /// Times that the list of nodes was changed.
+    pub lists_changed: u64,
     /// Tombstones that went.
     pub tombstones_dropped: u64,
     /// Values in files of their own that a replica stored.
@@ -82,6 +86,7 @@ impl AddAssign for Summary {
         self.clocks_wrong += run.clocks_wrong;
         self.disks_lost += run.disks_lost;
         self.backups_restored += run.backups_restored;
+        self.lists_changed += run.lists_changed;
         self.tombstones_dropped += run.tombstones_dropped;
         self.large_stored += run.large_stored;
         self.told_expired += run.told_expired;
@@ -117,6 +122,8 @@ pub enum Load {
     Conditional,
     /// A few requests at a time on three nodes, with faults that meet them between two steps of a protocol.
     Targeted,
+    /// As with conditional writes, while the list of nodes changes.
+    Relisted,
 }
 
 /// How a seed is run.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use ladoga_cluster::{NodeId, NodeList, Placement};
 use ladoga_env::sim::{SimClock, SimDisk, SimHost, SimNet, SimRng, Tasks};
-use ladoga_env::{Clock, Env, Net};
+use ladoga_env::{Clock, Disk, Env, Net};
 use ladoga_local::embedded::Embedded;
 use ladoga_local::store::Store;
 use ladoga_replica::simulated::SimulatedNode;
@@ -69,6 +69,9 @@ pub(crate) struct Process {
 }
 
 pub(crate) struct Machine {
+    /// Its number, whatever lists of nodes it is in: that of the world, and of the checks.
+    pub(crate) index: usize,
+    /// Its place in the list of nodes, if it is in that.
     pub(crate) id: NodeId,
     pub(crate) address: IpAddr,
     pub(crate) disk: SimDisk,
@@ -90,19 +93,33 @@ pub(crate) struct Machine {
 
 /// What all machines have in common.
 pub(crate) struct Common {
+    /// The machines that are in the list of nodes, by their places there.
+    pub(crate) members: Vec<usize>,
     pub(crate) nodes: NodeList,
     pub(crate) placement: Arc<Placement>,
     pub(crate) checker: Arc<Mutex<Checker>>,
 }
 
-/// Placement takes longer than many a run, and depends on the number of nodes only.
-pub(crate) fn placement_of(nodes: usize) -> Arc<Placement> {
-    static PLACEMENTS: Mutex<BTreeMap<usize, Arc<Placement>>> = Mutex::new(BTreeMap::new());
-    let compute = || {
-        let list = NodeList::first((0..nodes).map(|n| format!("http://node-{n}"))).expect("a list");
-        Arc::new(Placement::of(&list))
-    };
-    Arc::clone(PLACEMENTS.lock().entry(nodes).or_insert_with(compute))
+impl Common {
+    /// With these machines in the list of nodes, in order.
+    pub(crate) fn new(members: Vec<usize>, checker: Arc<Mutex<Checker>>) -> Common {
+        let nodes = NodeList::first(members.iter().map(|index| format!("http://node-{index}")));
+        let nodes = nodes.expect("a list");
+        let placement = placement_of(&nodes);
+        Common { members, nodes, placement, checker }
+    }
+
+    /// The same with another list of nodes.
+    pub(crate) fn listing(&self, members: Vec<usize>) -> Common {
+        Common::new(members, Arc::clone(&self.checker))
+    }
+}
+
+/// Placement takes longer than many a run, and depends on the list of nodes only.
+fn placement_of(nodes: &NodeList) -> Arc<Placement> {
+    static PLACEMENTS: Mutex<BTreeMap<u64, Arc<Placement>>> = Mutex::new(BTreeMap::new());
+    let compute = || Arc::new(Placement::of(nodes));
+    Arc::clone(PLACEMENTS.lock().entry(nodes.fingerprint()).or_insert_with(compute))
 }
 
 fn options() -> Options {
@@ -121,6 +138,7 @@ impl Machine {
         let clock = SimClock::new();
         let address = IpAddr::V4(Ipv4Addr::new(10, 0, 0, index as u8 + 1));
         Machine {
+            index,
             id: NodeId(index as u16),
             address,
             disk: SimDisk::new(seed, clock.clone()),
@@ -205,9 +223,10 @@ impl Machine {
         let embedded = Embedded::open_replica(env.clone(), dir, options()).map_err(|error| why(&error))?;
         let kept = MembershipFile::keep(env, dir, &common.nodes, self.id).map_err(|error| why(&error))?;
         let placement = Arc::clone(&common.placement);
-        let watcher = Watcher { node: self.id, placement, checker: Arc::clone(&common.checker) };
+        let (machine, node) = (self.index, self.id);
+        let watcher = Watcher { machine, node, placement, checker: Arc::clone(&common.checker) };
         let store = Arc::new(Watched { inner: Arc::new(embedded), watcher });
-        let addresses = (0..common.nodes.len()).map(|node| (format!("node-{node}"), PORT)).collect();
+        let addresses = common.members.iter().map(|index| (format!("node-{index}"), PORT)).collect();
         let membership = Membership { nodes: common.nodes.clone(), own: self.id, addresses };
         let limits = PeerLimits {
             quorum_timeout_ms: REQUEST_MS,
@@ -276,14 +295,28 @@ impl Machine {
         paths.filter_map(backup).collect()
     }
 
-    /// Whether every other machine has on its disk that it has heard the current process.
-    pub(crate) fn is_remembered_by(&self, others: &[Machine]) -> bool {
+    /// Takes this place in another list of nodes, as an operator has it do: its directory forgets the list before. (It may be gone
+    /// already.) No backup from before that is of any use.
+    pub(crate) fn takes_place(&mut self, id: NodeId) {
+        self.id = id;
+        self.backups.clear();
+        self.disk.power_on();
+        self.disk.clear_faults();
+        let (disk, dir) = (self.disk.attached(), Path::new(DATA));
+        if disk.remove(&dir.join("nodes")).is_ok() {
+            disk.sync_dir(dir).expect("a directory without faults");
+        }
+    }
+
+    /// Whether every other machine of these has on its disk that it has heard the current process.
+    pub(crate) fn is_remembered_by(&self, machines: &[Machine], members: &[usize]) -> bool {
         let Some(own) = &self.process else { return false };
         let session = own.node.view().session;
         let knows = |other: &Machine| {
             other.process.as_ref().is_some_and(|process| process.node.remembered_session(self.id) == session)
         };
-        !self.backups.is_empty() && others.iter().all(|other| other.id == self.id || knows(other))
+        let mut others = members.iter().map(|&index| &machines[index]);
+        !self.backups.is_empty() && others.all(|other| other.index == self.index || knows(other))
     }
 
     pub(crate) fn is_whole(&self) -> bool {

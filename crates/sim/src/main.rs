@@ -9,7 +9,7 @@ use ladoga_env::real::RealClock;
 use ladoga_sim::{Bug, Failure, Load, Settings, Summary, run_with};
 
 const HELP: &str = "\
-cargo xtask sim [--seeds N] [--minutes N] [--first SEED] [--threads N] [--trace] [--conditional | --targeted]
+cargo xtask sim [--seeds N] [--minutes N] [--first SEED] [--threads N] [--trace] [--conditional | --targeted | --relisted]
                [--no-histories] [--bug NAME]
 
 Runs a whole cluster in simulation, once for each of N seeds (default 100) from SEED on (default 0).
@@ -17,10 +17,12 @@ Runs a whole cluster in simulation, once for each of N seeds (default 100) from 
 depends on the time of day, so that each long run sees others. Seeds run on all cores; --threads says on how many instead, and
 --trace, which prints what happens in each, has them run on one. A seed fails if what clients were told of a key has no order;
 --no-histories leaves that out. With --conditional, clients make conditional writes and add to numbers as well. With --targeted,
-a seed is a few requests on three nodes, with faults that meet them between two steps of a protocol.
+a seed is a few requests on three nodes, with faults that meet them between two steps of a protocol. With --relisted, nodes come
+and leave while clients ask as with --conditional.
 A seed that fails is printed with the line that repeats it. --bug plants one, which has to be found: ack-without-writing,
 drop-tombstones-by-time, vouch-while-rebuilding, ignore-newer-versions, forget-copies, trust-own-clock,
-acknowledge-stale-large, ignore-regressions; with --conditional: decide-again; and with --targeted:
+acknowledge-stale-large, ignore-regressions; with --conditional: decide-again; with --relisted:
+count-new-nodes, know-by-place; and with --targeted:
 restamp-after-exposure, expiry-not-in-trees, forgotten-fence, fence-times-out, repair-through-fence, promise-by-lost-disk,
 refuse-on-unstable-state.
 The exit code is 1 if a seed failed.
@@ -39,7 +41,7 @@ struct Arguments {
 }
 
 /// What `--bug` takes.
-const BUGS: [(&str, Bug); 16] = [
+const BUGS: [(&str, Bug); 18] = [
     ("ack-without-writing", Bug::AckWithoutWriting),
     ("drop-tombstones-by-time", Bug::DropTombstonesByTime),
     ("vouch-while-rebuilding", Bug::VouchWhileRebuilding),
@@ -56,6 +58,8 @@ const BUGS: [(&str, Bug); 16] = [
     ("promise-by-lost-disk", Bug::PromiseByLostDisk),
     ("refuse-on-unstable-state", Bug::RefuseOnUnstableState),
     ("decide-again", Bug::DecideAgain),
+    ("count-new-nodes", Bug::CountNewNodes),
+    ("know-by-place", Bug::KnowByPlace),
 ];
 
 fn bug_of(name: &str) -> Result<Bug, String> {
@@ -73,6 +77,7 @@ fn repeating(seed: u64, settings: Settings) -> String {
         Load::Plain => "",
         Load::Conditional => " --conditional",
         Load::Targeted => " --targeted",
+        Load::Relisted => " --relisted",
     };
     let histories = if settings.skips_histories { " --no-histories" } else { "" };
     format!("cargo xtask sim --first {seed} --seeds 1 --trace{load}{histories}{bug}")
@@ -101,6 +106,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Arguments
             "--trace" => parsed.traced = true,
             "--conditional" => parsed.load = Load::Conditional,
             "--targeted" => parsed.load = Load::Targeted,
+            "--relisted" => parsed.load = Load::Relisted,
             "--no-histories" => parsed.skips_histories = true,
             "--bug" => parsed.bug = Some(bug_of(&text()?)?),
             "--help" | "-h" => return Ok(None),
@@ -228,12 +234,13 @@ impl Done {
         let Done { seeds, failed, total, .. } = self;
         format!(
             "{seeds} seeds, {failed} failed: {} requests succeeded, {} failed; {} faults, {} disks lost, {} backups \
-             restored, {} clocks wrong, {} tombstones dropped, {} times told that a value had expired, {} packets",
+             restored, {} changes of the list of nodes, {} clocks wrong, {} tombstones dropped, {} times told that a value had expired, {} packets",
             total.succeeded,
             total.failed,
             total.faults,
             total.disks_lost,
             total.backups_restored,
+            total.lists_changed,
             total.clocks_wrong,
             total.tombstones_dropped,
             total.told_expired,

@@ -28,6 +28,8 @@ use crate::written::CheckedCell;
 /// Who watches.
 #[derive(Clone)]
 pub(crate) struct Watcher {
+    pub(crate) machine: usize,
+    /// Its place in the list of nodes.
     pub(crate) node: NodeId,
     pub(crate) placement: Arc<Placement>,
     pub(crate) checker: Arc<Mutex<Checker>>,
@@ -42,14 +44,14 @@ impl Watcher {
     }
 
     fn found(&self, key: &Key, version: Version) {
-        self.checker.lock().found(self.node.index(), key, version);
+        self.checker.lock().found(self.machine, key, version);
     }
 
     fn mark_durable(&self, cells: &[KeyedCell]) {
         let mut checker = self.checker.lock();
         for (key, cell) in cells {
             let place = self.placement.position(Partition::of(key), self.node);
-            checker.applied(self.node.index(), place, key, cell);
+            checker.applied(self.machine, place, key, cell);
         }
     }
 }

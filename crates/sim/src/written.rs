@@ -35,6 +35,8 @@ pub(crate) fn value_of(cell: &CheckedCell) -> Option<&Vec<u8>> {
 pub(crate) struct Written {
     pub(crate) key: Key,
     pub(crate) at_ms: u64,
+    /// The machine that gave it out.
+    pub(crate) machine: Option<usize>,
     pub(crate) value: Option<Vec<u8>>,
     /// When it expires; 0 if it never does.
     pub(crate) expires_at_ms: u64,

@@ -25,13 +25,15 @@ const STEPS: [Step; 9] = [
     Step { name: "bench-smoke", run: smoke::bench },
 ];
 
-/// How many seeds of the simulation CI runs: always the same ones, four minutes of two idle cores. What a machine may find must not
+/// How many seeds of the simulation CI runs: always the same ones, five minutes of two idle cores. What a machine may find must not
 /// depend on how fast it is; `cargo xtask sim --minutes` looks at others.
 const SIM_SEEDS: &str = "1000";
 /// The same with conditional writes.
 const CONDITIONAL_SEEDS: &str = "1000";
 /// The same with scenes.
 const TARGETED_SEEDS: &str = "200";
+/// The same while the list of nodes changes.
+const RELISTED_SEEDS: &str = "300";
 
 pub(crate) fn task(workspace: &Workspace) -> TaskResult {
     run_steps(&STEPS, workspace, &mut std::io::stdout())
@@ -59,11 +61,15 @@ fn clippy(workspace: &Workspace) -> TaskResult {
     cargo::run(&mut cargo::command(workspace, &arguments))
 }
 
-/// Far more seeds than `cargo test` runs, with optimized code, always the same ones: without conditional writes, with them, and with
-/// scenes.
+/// Far more seeds than `cargo test` runs, with optimized code, always the same ones: without conditional writes, with them, with
+/// scenes, and while the list of nodes changes.
 fn sim(workspace: &Workspace) -> TaskResult {
-    let loads =
-        [(SIM_SEEDS, None), (CONDITIONAL_SEEDS, Some("--conditional")), (TARGETED_SEEDS, Some("--targeted"))];
+    let loads = [
+        (SIM_SEEDS, None),
+        (CONDITIONAL_SEEDS, Some("--conditional")),
+        (TARGETED_SEEDS, Some("--targeted")),
+        (RELISTED_SEEDS, Some("--relisted")),
+    ];
     for (seeds, load) in loads {
         match cargo::run(cargo::sim(workspace).args(["--first", "0", "--seeds", seeds]).args(load))? {
             Outcome::Passed => {}

@@ -22,10 +22,11 @@ impl StabilityTracker {
     /// The pass that is to be made now, if there is one: the one under way, or the next.
     pub fn pass(&mut self) -> Option<&SyncRound> {
         if self.pass.is_none() {
-            let before = if self.has_all() { self.common_closed()? } else { self.whole_again()? };
-            if self.has_all() && self.next.relisting == Relisting::Pulls && !self.is_after_lists(before) {
-                return None;
-            }
+            let before = match self.has_all() {
+                true if self.next.relisting == Relisting::Pulls => self.all_of_other_lists()?,
+                true => self.common_closed()?,
+                false => self.whole_again()?,
+            };
             self.passes += 1;
             let mut peers: Vec<NodeId> = self.peers().collect();
             // Whole peers come last: what they do not have was deleted, whichever peer had it before.
@@ -42,11 +43,8 @@ impl StabilityTracker {
         if !pass.peers.is_empty() {
             return;
         }
-        let (before, lists_all) = (pass.before, pass.lists_all);
+        let before = pass.before;
         self.pass = None;
-        if lists_all && self.is_after_lists(before) {
-            self.next.relisting = Relisting::Done;
-        }
         if before == u64::MAX {
             self.becomes_whole();
         } else {
@@ -84,10 +82,11 @@ impl StabilityTracker {
         (common > self.persisted.synced_before).then_some(common)
     }
 
-    /// Whether all that was acknowledged by the lists of nodes before this one is older: it is older than the clocks of all nodes were
-    /// when this one had heard them.
-    fn is_after_lists(&self, before: u64) -> bool {
-        self.lost_before.is_some_and(|lost_before| before > lost_before)
+    /// What a node that has all by an earlier list of nodes has to pull: everything, once all others are there. They take part in no
+    /// request of that list any more, so what was acknowledged by it is there, on some of them. (It does not wait for write floors:
+    /// these wait for hints, some of which are not delivered before the answers of all nodes count.)
+    fn all_of_other_lists(&self) -> Option<u64> {
+        self.has_heard_all().then_some(u64::MAX)
     }
 
     /// What a node that lost its data has to pull, once everybody is there, and knows that it lost them: who counts on a

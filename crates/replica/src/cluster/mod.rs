@@ -1,8 +1,9 @@
 //! The cluster as this node sees it: shared by all its event loops.
 //!
 //! - `report`: what `/v0/cluster` says; `metrics`: what `/metrics` does; `progress`: how far repair is
-//! - `observers`: who is told of every cell that is written
+//! - `observers`: who is told of every cell that is written; `listed`: what becomes of the state of a node in another list of nodes
 
+mod listed;
 mod metrics;
 mod observers;
 mod progress;
@@ -17,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use crate::planted::{Bug, has};
 use ladoga_access::PeerSecret;
 use ladoga_cluster::{
-    ClockReading, Durable, Incarnation, KeptState, NodeId, NodeList, Opening, Placement, random_of_list,
+    ClockReading, Durable, Incarnation, NodeId, NodeList, Opening, Placement, random_of_list,
 };
 use ladoga_env::{Clock, Disk, Env, Net};
 use ladoga_local::store::{Arrivals, CellGate, CellObserver};
@@ -191,7 +192,9 @@ impl Cluster {
                 hints::follow_names(disk, &hints_dir, &names, is_by_place)?;
                 let listed = state.as_ref().and_then(|state| state.names.as_ref());
                 was_listed = listed.is_some_and(|listed| listed.contains(&names[self.own.index()]));
-                state.map(|state| self.of_this_list(state, &names)).ok_or(Incarnation(kept.store))
+                state
+                    .map(|state| listed::of_this_list(&self.nodes, state, &names))
+                    .ok_or(Incarnation(kept.store))
             }
         };
         let opening = Opening {
@@ -240,22 +243,6 @@ impl Cluster {
             stability: Arc::clone(self.stability()),
             versions: Arc::clone(&self.versions),
         })
-    }
-
-    /// The state of this node in its list of nodes, which may be another one than before.
-    fn of_this_list(&self, state: KeptState, names: &[u64]) -> Durable {
-        let before = state.durable.relisting;
-        let durable = state.in_list(names);
-        if durable.relisting != before {
-            let joining = self.nodes.iter().zip(&durable.joining).filter(|(_, joining)| **joining);
-            let urls: Vec<&str> = joining.map(|((id, _), _)| self.nodes.name(id)).collect();
-            tracing::warn!(
-                "new in the list of nodes: {}. The answers of a new node do not count until it has copied the data of the other \
-                 nodes, which takes more than a minute",
-                urls.join(", ")
-            );
-        }
-        durable
     }
 
     /// Makes a copy of another node's directory this node's own: only its cells are of use, as a beginning. Nothing is reported

@@ -86,7 +86,7 @@ async fn repair<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability
     let cluster = &replica.cluster;
     let mut errors = Vec::new();
     for peer in cluster.peers.iter().filter(|peer| peer.id != cluster.own) {
-        let puller = Puller { replica, stability, link: replica.peers.link(peer.id) };
+        let puller = Puller { replica, stability, link: replica.peers.link(peer.id), leaves_promised: false };
         if let Err(why) = puller.pull(peer.id, u64::MAX, stability.lists_all()).await {
             errors.push(format!("{}: {why}", peer.url));
         }
@@ -97,9 +97,14 @@ async fn repair<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability
 async fn make<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability>, pass: &SyncRound) {
     let view = &replica.cluster.exchange;
     view.peers_left.store(pass.peers.len() as u64, Ordering::Relaxed);
+    // One whose answers count pulls everything only after a change of the list of nodes.
+    let leaves_promised = pass.before == u64::MAX && stability.has_all();
     for &peer in &pass.peers {
         let link = replica.peers.link(peer);
-        match (Puller { replica, stability, link }).pull(peer, pass.before, pass.lists_all).await {
+        match (Puller { replica, stability, link, leaves_promised })
+            .pull(peer, pass.before, pass.lists_all)
+            .await
+        {
             Ok(()) => {
                 stability.pulled(pass.number, peer);
                 view.peers_left.fetch_sub(1, Ordering::Relaxed);
@@ -123,6 +128,9 @@ struct Puller<'p, S: Store> {
     replica: &'p Rc<OwnReplica<S>>,
     stability: &'p Arc<Stability>,
     link: &'p Rc<PeerLink>,
+    /// Whether a cell may stay away that a promise keeps out. Who is new in the list of nodes waits for this pull, and the promise of a
+    /// coordinator that is gone may be ended only once the answers of those count. The next round brings the cell.
+    leaves_promised: bool,
 }
 
 impl<S: Store> Puller<'_, S> {
@@ -220,9 +228,9 @@ impl<S: Store> Puller<'_, S> {
     async fn apply(&self, send: &mpsc::UnboundedSender<Event>, key: Bytes, cell: PeerCell) {
         self.replica.cluster.pace.draw_cell(cell.inline_bytes()).await;
         let replica = Rc::clone(self.replica);
-        let (link, send) = (Rc::clone(self.link), send.clone());
+        let (link, send, leaves_promised) = (Rc::clone(self.link), send.clone(), self.leaves_promised);
         tokio::task::spawn_local(async move {
-            let result = write(&replica, &link, &key, cell).await;
+            let result = write(&replica, &link, &key, cell, leaves_promised).await;
             let _ = send.send(Event::Applied(key, result));
         });
     }
@@ -233,6 +241,7 @@ async fn write<S: Store>(
     link: &Rc<PeerLink>,
     key: &Bytes,
     cell: PeerCell,
+    leaves_promised: bool,
 ) -> Result<(), Refusal> {
     let Cell { stamp, value } = cell;
     let apply = |value: Option<&[u8]>| replica::apply(replica, (key, stamp, value), (Origin::Exchange, None));
@@ -245,7 +254,8 @@ async fn write<S: Store>(
         // That something newer is here is as good.
         WriteAnswer::Applied | WriteAnswer::Superseded { .. } => Ok(()),
         WriteAnswer::Fenced { fence } => {
-            fenced::replace(replica, key, (stamp.version, stamp.copies), fence).await
+            let replaced = fenced::replace(replica, key, (stamp.version, stamp.copies), fence).await;
+            if leaves_promised { Ok(()) } else { replaced }
         }
     }
 }

@@ -24,7 +24,7 @@ impl World {
         if self.is_calm {
             return;
         }
-        let node = self.rng.below(self.machines.len() as u64) as usize;
+        let node = self.any(&self.rng);
         let (index, number, wish) = self.shared.clients.borrow_mut().next(&self.rng);
         let pause_ms = self.shared.clients.borrow().pause_ms(&self.rng);
         self.plan(pause_ms, Event::Client);
@@ -37,12 +37,12 @@ impl World {
             return;
         }
         self.plan(CONTENTION_EVERY_MS / 2 + self.rng.below(CONTENTION_EVERY_MS), Event::Contention);
-        if self.slow_until_us < self.now_us() {
+        if !self.relisting.is_quiet && self.slow_until_us < self.now_us() {
             let delay_ms = CONTENTION_DELAYS_MS[self.rng.below(CONTENTION_DELAYS_MS.len() as u64) as usize];
             self.befall(Trouble::Slow { delay_ms, ms: CONTENTION_MS });
         }
         if self.rng.below(3) == 0 {
-            let node = self.rng.below(self.machines.len() as u64) as usize;
+            let node = self.any(&self.rng);
             let after_ms = self.rng.below(CONTENTION_MS / 2);
             self.plan(after_ms, Event::Befall(Trouble::Kill { node, down_ms: 1 + self.rng.below(50) }));
         }
@@ -54,7 +54,7 @@ impl World {
         loop {
             let next = self.shared.clients.borrow_mut().next_of_contender(&self.rng);
             let Some((index, number, wish)) = next else { return };
-            let node = self.rng.below(self.machines.len() as u64) as usize;
+            let node = self.any(&self.rng);
             self.ask(node, index, number, wish);
         }
     }
@@ -122,7 +122,8 @@ impl World {
             format!("request {number} to {node}: {} {replicas:?} {}", key.escape_ascii(), brief(&wish))
         });
         self.plan(CLIENT_MS, Event::ClientGivesUp { number });
-        let is_paused = self.machines[node].paused_until_us > self.now_us();
+        let is_paused = self.machines[node].paused_until_us > self.now_us()
+            || self.shared.clients.borrow().keys[index].is_paused();
         let Some(process) = self.machines[node].process.as_ref().filter(|_| !is_paused) else {
             self.shared.summary.borrow_mut().failed += 1;
             return self.shared.clients.borrow_mut().ended(number);

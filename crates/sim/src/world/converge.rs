@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use ladoga_cluster::{NodeId, Partition};
-use ladoga_env::Rng;
-use ladoga_model::CellMark;
+use ladoga_model::{CellMark, Stamp};
 
 use super::following::LATE_MS;
 use super::{Event, World};
+use crate::clients::KeyPlan;
 use crate::machine::REQUEST_MS;
 
 impl World {
@@ -18,7 +18,7 @@ impl World {
             return self.plan(5000, Event::Compare);
         }
         // The last answers to clients have to fit each key's history as well.
-        let node = self.rng.below(self.machines.len() as u64) as usize;
+        let node = self.any(&self.rng);
         self.look_at_all(node);
         self.expect_to_be_told();
         let is_followed = self.shared.follower.borrow().connection > 0;
@@ -29,25 +29,24 @@ impl World {
         let mut all = Vec::new();
         let (mut tombstones, mut dropped_before) = (0, 0);
         let clients = self.shared.clients.borrow();
-        for machine in &self.machines {
-            let Some(process) = &machine.process else { return Some(format!("{} is down", machine.id)) };
+        for machine in self.common.members.iter().map(|&member| &self.machines[member]) {
+            let Some(process) = &machine.process else { return Some(format!("{} is down", machine.index)) };
             let view = process.node.view();
             if view.hints_waiting > 0 {
-                return Some(format!("{} has {} hints", machine.id, view.hints_waiting));
+                return Some(format!("{} has {} hints", machine.index, view.hints_waiting));
             }
             if !view.is_whole || view.droppable_before <= self.calm_clock {
                 let (droppable, expected) = (view.droppable_before, self.calm_clock);
                 return Some(format!(
                     "{}: stable before {droppable}, expected {expected}, whole: {}",
-                    machine.id, view.is_whole
+                    machine.index, view.is_whole
                 ));
             }
             dropped_before = dropped_before.max(view.droppable_before);
             let cells: BTreeMap<_, _> = process.store.inner.all_cells().into_iter().collect();
             let checker = self.shared.checker.lock();
             let gone = clients.keys.iter().map(|plan| &plan.key);
-            let gone =
-                gone.filter(|key| checker.ever_held(machine.id.index(), key) && !cells.contains_key(*key));
+            let gone = gone.filter(|key| checker.ever_held(machine.index, key) && !cells.contains_key(*key));
             tombstones += gone.count() as u64;
             all.push(cells);
         }
@@ -60,6 +59,13 @@ impl World {
                 !cell.is_tombstone && cell.deleted_at().is_none_or(|at| at >= dropped_before)
             };
             let live = |node: &NodeId| all[node.index()].get(&plan.key).filter(is_kept);
+            if self.relisting.has_changed() {
+                let held: Vec<_> = nodes.iter().map(|node| live(node).map(|cell| cell.stamp)).collect();
+                if let Some(difference) = self.differ_after_change(plan, &held) {
+                    return Some(difference);
+                }
+                continue;
+            }
             let first = live(&nodes[0]);
             if let Some(other) = nodes.iter().find(|node| live(node) != first) {
                 let key = plan.key.escape_ascii();
@@ -67,5 +73,19 @@ impl World {
             }
         }
         None
+    }
+
+    /// How nodes differ in a key although the list of nodes was changed, by what each of those that it is for has, in their order.
+    fn differ_after_change(&self, plan: &KeyPlan, held: &[Option<Stamp>]) -> Option<String> {
+        let newest = held.iter().flatten().max_by_key(|stamp| stamp.version)?;
+        // What was on fewer nodes than all does not move when one leaves, and the others refuse older values (docs/cluster.md).
+        let at_ms = self.shared.checker.lock().written_at_ms(newest.version).unwrap_or(0);
+        if !plan.is_on_all() && self.relisting.has_left_since(at_ms) {
+            return None;
+        }
+        // A value stays for as many nodes as it was written for.
+        let must_have = held.iter().take(usize::from(newest.copies));
+        let differs = must_have.clone().any(|stamp| stamp.as_ref() != Some(newest));
+        differs.then(|| format!("{}: the nodes that it is for have {held:?}", plan.key.escape_ascii()))
     }
 }

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ladoga_env::Rng;
+use ladoga_model::CellMark;
 use ladoga_service::{ChangePiece, Error, Followed, KeySpan, KeyValue, Since};
 
 use super::shared::Shared;
 use super::{Event, World};
 use crate::follower::{Told, Versions, parse};
+use crate::values::Key;
 
 /// How long it stays with a node, as a rule, and now and then.
 const STAYS_MS: u64 = 2_000;
@@ -27,7 +29,7 @@ impl World {
     pub(super) fn follow(&mut self) {
         let stays_ms = if self.follower_rng.below(8) == 0 { STAYS_LONG_MS } else { STAYS_MS };
         self.plan(1 + self.follower_rng.below(stays_ms), Event::Follow);
-        let node = self.follower_rng.below(self.machines.len() as u64) as usize;
+        let node = self.any(&self.follower_rng);
         let connection = self.shared.follower.borrow_mut().connect();
         let is_paused = self.machines[node].paused_until_us > self.now_us();
         let Some(process) = self.machines[node].process.as_ref().filter(|_| !is_paused) else { return };
@@ -37,13 +39,24 @@ impl World {
 
     /// All nodes agree: it is to be told what they have.
     pub(super) fn expect_to_be_told(&self) {
-        let all = self.machines.len();
-        let Some(process) = &self.machines[0].process else { return };
+        let members = &self.common.members;
+        let cells_of = |&member: &usize| -> Option<BTreeMap<Key, CellMark>> {
+            let process = self.machines[member].process.as_ref()?;
+            Some(process.store.inner.all_cells().into_iter().collect())
+        };
+        let all: Option<Vec<_>> = members.iter().map(cells_of).collect();
+        let Some((cells, others)) = all.as_ref().and_then(|all| all.split_first()) else { return };
         let clients = self.shared.clients.borrow();
         // What fewer nodes than all have, those alone tell.
-        let keys = clients.keys.iter().filter(|plan| plan.copies() == all).map(|plan| &plan.key);
-        let cells: BTreeMap<_, _> = process.store.inner.all_cells().into_iter().collect();
+        let keys = clients.keys.iter().filter(|plan| plan.copies() == members.len()).map(|plan| &plan.key);
         let versions = keys.filter_map(|key| Some((key.clone(), cells.get(key)?.stamp.version)));
+        // What was written for fewer nodes than there are now need not be on all.
+        let has = |cells: &BTreeMap<Key, CellMark>, key: &Key, version| {
+            cells.get(key).is_some_and(|cell| cell.stamp.version == version)
+        };
+        let is_relisted = self.relisting.has_changed();
+        let versions = versions
+            .filter(|(key, version)| !is_relisted || others.iter().all(|cells| has(cells, key, *version)));
         self.shared.follower.borrow_mut().expected = versions.collect();
     }
 }

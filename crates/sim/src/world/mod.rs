@@ -3,11 +3,14 @@
 //! - `following`: a client follows changes
 //! - `shared`: what clients and the world share; `asking`: clients ask
 //! - `trouble`: what goes wrong, and how it ends; `converge`: whether the nodes agree in the end
+//! - `relisting`: how the list of nodes changes; `reading`: whether everything is read afterwards
 //! - `targeted`: in the place of all that, scenes, one after the other
 
 mod asking;
 mod converge;
 mod following;
+mod reading;
+mod relisting;
 mod shared;
 mod targeted;
 mod trouble;
@@ -21,7 +24,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use ladoga_cluster::NodeList;
+use ladoga_cluster::NodeId;
 use ladoga_env::sim::{SimClock, SimNet, SimRng};
 use ladoga_env::{Clock, Rng};
 use ladoga_replica::simulated::plant;
@@ -31,9 +34,11 @@ use tokio::time::{Instant, sleep_until};
 use crate::checker::Checker;
 use crate::clients::Clients;
 use crate::faults::Trouble;
-use crate::machine::{Common, Machine, placement_of};
+use crate::lists::{Lists, MACHINES};
+use crate::machine::{Common, Machine};
 use crate::scenes::Step;
 use crate::{Load, Settings, Summary};
+use relisting::{Relist, Relisting};
 use shared::Shared;
 
 /// The numbers of nodes. Most clusters have three nodes, of which two are still a majority.
@@ -63,6 +68,7 @@ enum Event {
     Background { node: usize, session: u64, ticks: u64 },
     Trouble,
     Contention,
+    Relist(Relist),
     Scene { number: usize },
     Step { number: usize, step: Step },
     Compare,
@@ -80,6 +86,7 @@ pub(crate) struct World {
     planned: u64,
     machines: Vec<Machine>,
     common: Common,
+    relisting: Relisting,
     net: SimNet,
     shared: Rc<Shared>,
     /// Until when nothing gets from one node to another.
@@ -113,19 +120,29 @@ impl World {
         let nodes = if settings.load == Load::Targeted { 3 } else { drawn };
         let net = SimNet::new(rng.next_u64());
         net.set_delay(Duration::from_micros(100), Duration::from_millis(5));
-        let machines = (0..nodes).map(|index| Machine::new(index, &net, rng.next_u64())).collect();
-        let clients = Clients::new(nodes, &rng, (seed, settings.load));
-        let checker = Arc::new(Mutex::new(Checker::new(nodes, SimClock::new().wall_ms())));
+        let is_relisted = settings.load == Load::Relisted;
+        let lists_rng = SimRng::new(seed ^ 0x6c69_7374_7300);
+        let lists = if is_relisted { Lists::draw(&lists_rng) } else { Lists::fixed(nodes) };
+        let members = lists.first.clone();
+        let (nodes, machines) = (members.len(), if is_relisted { MACHINES } else { nodes });
+        let new = |index| Machine::new(index, &net, rng.next_u64());
+        let mut all: Vec<Machine> = (0..machines).map(new).collect();
+        for (place, &machine) in members.iter().enumerate() {
+            all[machine].id = NodeId(place as u16);
+        }
+        let clients = Clients::new(nodes, &rng, (seed, settings.load), lists.are_all_on_all);
+        let checker = Checker::new(machines, &members, SimClock::new().wall_ms());
+        let checker = Arc::new(Mutex::new(checker));
         for plan in &clients.keys {
             checker.lock().expects_copies(&plan.key, plan.copies());
         }
-        let list = NodeList::first((0..nodes).map(|node| format!("http://node-{node}"))).expect("a list");
         let shared = Shared {
             clients: RefCell::new(clients),
             summary: RefCell::default(),
             checker: Arc::clone(&checker),
             histories: RefCell::default(),
             follower: RefCell::default(),
+            unread: RefCell::default(),
             trace: RefCell::new(seed),
             settings,
             began: Instant::now(),
@@ -136,11 +153,12 @@ impl World {
             follower_rng: SimRng::new(seed ^ 0x666f_6c6c_6f77),
             events: BTreeMap::new(),
             planned: 0,
-            machines,
-            common: Common { nodes: list, placement: placement_of(nodes), checker },
+            machines: all,
+            common: Common::new(members, checker),
+            relisting: Relisting::new(lists, lists_rng),
             net,
             shared: Rc::new(shared),
-            cut_until_us: vec![vec![0; nodes]; nodes],
+            cut_until_us: vec![vec![0; machines]; machines],
             lossy_until_us: 0,
             slow_until_us: 0,
             disk_lost_at_us: None,
@@ -149,24 +167,40 @@ impl World {
             differences: String::new(),
             is_done: false,
         };
-        for node in 0..nodes {
-            world.plan(node as u64, Event::Start { node });
+        world.plan_first(seed);
+        world
+    }
+
+    /// What happens first.
+    fn plan_first(&mut self, seed: u64) {
+        let (members, settings) = (self.common.members.clone(), self.shared.settings);
+        for node in members {
+            self.plan(node as u64, Event::Start { node });
         }
         if settings.load == Load::Targeted {
-            world.plan(5000, Event::Scene { number: 0 });
-            return world;
+            self.plan(5000, Event::Scene { number: 0 });
+            return;
         }
-        world.plan(5000, Event::Client);
-        world.plan(6000, Event::Trouble);
-        world.plan(7000, Event::Contention);
+        self.plan(5000, Event::Client);
+        self.plan(6000, Event::Trouble);
+        self.plan(7000, Event::Contention);
         // Deletions are kept for who follows: so in half of the seeds nobody does.
         if is_followed(seed, settings) {
-            world.plan(5500, Event::Follow);
+            self.plan(5500, Event::Follow);
+        }
+        if settings.load == Load::Relisted {
+            self.plan_change();
         }
         if seed % 8 >= 5 || seed % 8 == 3 {
-            world.plan(world.clock_rng.below(60_000), Event::ClockGoesWrong);
+            let after_ms = self.clock_rng.below(60_000);
+            self.plan(after_ms, Event::ClockGoesWrong);
         }
-        world
+    }
+
+    /// A machine that is in the list of nodes.
+    fn any(&self, rng: &SimRng) -> usize {
+        let members = &self.common.members;
+        members[rng.below(members.len() as u64) as usize]
     }
 
     fn now_us(&self) -> u64 {
@@ -193,7 +227,7 @@ impl World {
             {
                 self.happen(event);
             }
-            if self.now_us() > (TROUBLE_MS + CALM_MS_MAX) * 1000 {
+            if self.now_us() > (self.relisting.ends_ms_max() + CALM_MS_MAX) * 1000 {
                 self.trace_reports();
                 return Err(format!("the replicas do not converge: {}", self.differences));
             }
@@ -224,7 +258,7 @@ impl World {
     fn trace_reports(&self) {
         for machine in &self.machines {
             if let Some(process) = &machine.process {
-                self.shared.trace(|| format!("{}: {}", machine.id, process.node.report()));
+                self.shared.trace(|| format!("{}: {}", machine.index, process.node.report()));
             }
         }
     }
@@ -278,7 +312,7 @@ impl World {
         match event {
             Event::Start { node } => self.start(node),
             Event::Room { node } => self.machines[node].disk.set_capacity(None),
-            Event::Befall(trouble) if !self.is_calm => self.befall(trouble),
+            Event::Befall(trouble) if self.may_befall(trouble) => self.befall(trouble),
             // A suspended process resumes by itself: it was only not polled.
             Event::Befall(_) | Event::Resume => {}
             Event::NetworkIsBetter => self.mend_network(),
@@ -293,6 +327,7 @@ impl World {
             Event::Background { node, session, ticks } => self.background(node, session, ticks),
             Event::Trouble => self.trouble(),
             Event::Contention => self.contention(),
+            Event::Relist(step) => self.relist(step),
             Event::Scene { number } => self.scene(number),
             Event::Step { number, step } => self.step(number, step),
             Event::Compare => self.compare(),
@@ -303,7 +338,7 @@ impl World {
     fn start(&mut self, node: usize) {
         let now_us = self.now_us();
         self.machines[node].catch_up(now_us);
-        if self.machines[node].process.is_some() {
+        if self.machines[node].process.is_some() || !self.may_start(node) {
             return;
         }
         self.machines[node].disk.clear_faults();

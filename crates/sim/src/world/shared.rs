@@ -1,6 +1,7 @@
 //! What clients and the world share: the clients, the checks, the trace.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ladoga_model::Version;
@@ -10,12 +11,12 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::checker::Checker;
+use crate::checker::{Checker, is_checked};
 use crate::clients::{Clients, Wish};
 use crate::follower::Follower;
 use crate::histories::Histories;
 use crate::request::{Answer, Request};
-use crate::values::{is_counter, number_of};
+use crate::values::{Key, is_counter, number_of};
 use crate::written::Found;
 use crate::{Settings, Summary};
 
@@ -26,6 +27,8 @@ pub(super) struct Shared {
     pub(super) checker: Arc<Mutex<Checker>>,
     pub(super) histories: RefCell<Histories>,
     pub(super) follower: RefCell<Follower>,
+    /// Keys that are to be read by a majority.
+    pub(super) unread: RefCell<BTreeSet<Key>>,
     /// Of everything that happened: two runs that differ have different ones.
     pub(super) trace: RefCell<u64>,
     pub(super) settings: Settings,
@@ -95,6 +98,9 @@ impl Shared {
                 checker.told_written(key, *replicas, (Some(version), Some(text.as_bytes()), None), since);
             }
             Answer::Read(found) => {
+                if is_checked(*replicas) {
+                    self.unread.borrow_mut().remove(key);
+                }
                 let what = if expired.is_some() { "has expired" } else { "is read" };
                 self.trace(|| format!("request {number}: {:?} {what}", found.version));
                 checker.told_read(key, *replicas, &found, since);

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use ladoga_env::Rng;
 
-use super::{Event, TROUBLE_MS, World};
+use super::{Event, World};
 use crate::faults::{self, Hands, Loss, Trouble};
-use crate::machine::Machine;
 
 /// How long a node that lost its disk is alone with one that knows less than the rest.
 const ALONE_MS: u64 = 8_000;
@@ -15,21 +14,42 @@ const LONG_MS: u64 = 20_000;
 
 impl World {
     fn hands(&self) -> Vec<Hands> {
-        self.machines.iter().map(|machine| machine.hands).collect()
+        self.common.members.iter().map(|&member| self.machines[member].hands).collect()
+    }
+
+    /// Whether something that was planned still goes wrong.
+    pub(super) fn may_befall(&self, trouble: Trouble) -> bool {
+        let is_gone = |node: usize| !self.common.members.contains(&node);
+        let of_gone = match trouble {
+            Trouble::Kill { node, .. } | Trouble::Isolate { node, .. } | Trouble::LoseDisk { node, .. } => {
+                is_gone(node)
+            }
+            _ => false,
+        };
+        !self.is_calm && !self.relisting.is_quiet && !of_gone
     }
 
     pub(super) fn trouble(&mut self) {
-        if self.now_us() > TROUBLE_MS * 1000 {
+        if self.now_us() > self.relisting.ends_ms() * 1000 {
             return self.calm_down();
         }
         let pause_ms = 300 + self.rng.below(8000);
         self.plan(pause_ms, Event::Trouble);
         let is_first = self.disk_lost_at_us.is_none_or(|at| at + 60_000_000 < self.now_us());
-        let may_lose_disk = is_first && self.machines.iter().all(Machine::is_whole);
-        let trouble = faults::next(&self.rng, &self.hands(), may_lose_disk);
+        let may_lose_disk =
+            is_first && self.are_all_whole() && !self.relisting.is_quiet && self.relisting.may_lose_disk();
+        let trouble = faults::next(&self.rng, &self.hands(), may_lose_disk).of(&self.common.members);
+        if self.relisting.is_quiet {
+            return;
+        }
         self.shared.trace(|| format!("{trouble:?}"));
         self.shared.summary.borrow_mut().faults += 1;
         self.befall(trouble);
+    }
+
+    /// Whether the answers of all nodes count.
+    pub(super) fn are_all_whole(&self) -> bool {
+        self.common.members.iter().all(|&member| self.machines[member].is_whole())
     }
 
     fn cut(&mut self, from: usize, to: usize, ms: u64) {
@@ -145,7 +165,9 @@ impl World {
         if ms < LONG_MS {
             return;
         }
-        let node = (absent + 1) % self.machines.len();
+        let members = &self.common.members;
+        let place = members.iter().position(|&member| member == absent).unwrap_or(0);
+        let node = members[(place + 1) % members.len()];
         self.plan(ms / 4, Event::DeleteAround { node });
         for after_ms in (500..4_000).step_by(500) {
             self.plan(ms + after_ms, Event::LookAround { node: absent });
@@ -153,11 +175,13 @@ impl World {
     }
 
     pub(super) fn lose_disk(&mut self, node: usize, down_ms: u64, loss: Loss) {
+        self.shared.trace(|| format!("{node} loses its disk"));
         self.disk_lost_at_us = Some(self.now_us());
         match loss {
             // What no peer remembers, no peer can hold against it.
             Loss::Older { age, is_copied, was_whole }
-                if self.machines[node].is_remembered_by(&self.machines) =>
+                if self.machines[node].is_remembered_by(&self.machines, &self.common.members)
+                    && !self.relisting.has_changed() =>
             {
                 self.shared.summary.borrow_mut().backups_restored += 1;
                 self.machines[node].restore_backup((age, was_whole), is_copied);
@@ -168,17 +192,19 @@ impl World {
             }
         }
         self.shared.checker.lock().lost_disk(node);
+        self.relisting.lost_disk(node);
         self.plan(down_ms, Event::Start { node });
     }
 
     /// The clock of a node is minutes or a day off, for a while.
     pub(super) fn clock_goes_wrong(&mut self) {
-        if self.is_calm {
+        if self.is_calm || self.relisting.is_quiet {
             return;
         }
         self.plan(10_000 + self.clock_rng.below(50_000), Event::ClockGoesWrong);
         let now_ms = self.now_us() / 1000;
         let Some((trouble, ms)) = faults::wrong_clock(&self.clock_rng, &self.hands(), now_ms) else { return };
+        let trouble = trouble.of(&self.common.members);
         let Trouble::Jump { node, .. } = trouble else { return };
         self.shared.trace(|| format!("{trouble:?} for {ms} ms"));
         self.shared.summary.borrow_mut().clocks_wrong += 1;
@@ -189,7 +215,8 @@ impl World {
     /// An operator sets the clock right.
     pub(super) fn clock_is_set(&mut self, node: usize) {
         if !self.is_calm {
-            let trouble = faults::right_clock(&self.clock_rng, node, &self.hands());
+            let hands: Vec<Hands> = self.machines.iter().map(|machine| machine.hands).collect();
+            let trouble = faults::right_clock(&self.clock_rng, node, &hands);
             self.shared.trace(|| format!("{trouble:?} sets it right"));
             self.befall(trouble);
         }
@@ -200,18 +227,25 @@ impl World {
         self.shared.trace(|| "it calms down".to_owned());
         self.is_calm = true;
         self.shared.clients.borrow_mut().calm_down();
-        let (nodes, now_us) = (self.machines.len(), self.now_us());
-        self.cut_until_us = vec![vec![0; nodes]; nodes];
-        (self.lossy_until_us, self.slow_until_us) = (0, 0);
-        self.mend_network();
-        for node in 0..nodes {
-            self.machines[node].paused_until_us = self.machines[node].paused_until_us.min(now_us);
-            self.machines[node].disk.clear_faults();
-            self.machines[node].disk.set_capacity(None);
+        self.end_trouble();
+        for node in self.common.members.clone() {
             self.plan(1000, Event::Start { node });
         }
         let processes = self.machines.iter().filter_map(|machine| machine.process.as_ref());
         self.calm_clock = processes.map(|process| process.node.view().clock).max().unwrap_or(0);
         self.plan(2000, Event::Compare);
+    }
+
+    /// Ends what goes wrong at present. Clocks stay as they are.
+    pub(super) fn end_trouble(&mut self) {
+        let (nodes, now_us) = (self.machines.len(), self.now_us());
+        self.cut_until_us = vec![vec![0; nodes]; nodes];
+        (self.lossy_until_us, self.slow_until_us) = (0, 0);
+        self.mend_network();
+        for machine in &mut self.machines {
+            machine.paused_until_us = machine.paused_until_us.min(now_us);
+            machine.disk.clear_faults();
+            machine.disk.set_capacity(None);
+        }
     }
 }

@@ -16,8 +16,7 @@ pub(super) fn of_this_list(nodes: &NodeList, state: KeptState, names: &[u64]) ->
         let joining = nodes.iter().zip(&durable.joining).filter(|(_, joining)| **joining);
         let urls: Vec<&str> = joining.map(|((id, _), _)| nodes.name(id)).collect();
         tracing::warn!(
-            "new in the list of nodes: {}. The answers of a new node do not count until it has copied the data of the other \
-             nodes, which takes more than a minute",
+            "new in the list of nodes: {}. The answers of a new node do not count until it has copied the data of the other nodes",
             urls.join(", ")
         );
     }

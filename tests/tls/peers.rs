@@ -104,7 +104,22 @@ fn nodes_reach_each_other_and_let_no_stranger_in() {
     put_on_all(&nodes[0], &trusting, "c");
 }
 
-/// Its certificate is one of the cluster, and not its own.
+/// Each was a line, and the disk was full.
+#[test]
+fn a_stranger_that_knocks_again_and_again_does_not_fill_the_log() {
+    const KNOCKS: usize = 500;
+    let certs = Certs::of(&HOSTS);
+    let trusting = certs.trusting();
+    let nodes = start(launches(&certs, HOSTS), &trusting);
+    let mut stranger = trusting.open(nodes[0].address());
+    for _ in 0..KNOCKS {
+        assert_eq!(stranger.request("GET", "/v0/peer", None).status, 403);
+    }
+    wait_until("what was left out", || nodes[0].log().contains("refused peers that the log has no lines for"));
+    let lines = nodes[0].log().matches("refused a peer").count();
+    assert!((1..KNOCKS / 2).contains(&lines), "{lines} lines");
+}
+
 /// The client knows the other nodes by the answers of the first.
 #[test]
 fn a_cluster_is_backed_up_by_https() {
@@ -121,6 +136,7 @@ fn a_cluster_is_backed_up_by_https() {
     hosts.for_each(|host| assert!(listed.contains(&host), "{host}: {listed}"));
 }
 
+/// Its certificate is one of the cluster, and not its own.
 #[test]
 fn a_node_is_who_its_certificate_says() {
     let certs = Certs::of(&HOSTS);

@@ -98,9 +98,14 @@ impl<K: KeyValue> Protocol for Entrances<K> {
     }
 
     fn time_passes(&self) {
-        let Door { core, uploads, streams, .. } = &*self.http;
+        let Door { core, uploads, streams, access, .. } = &*self.http;
         core.look_at_the_date();
-        core.slow.time_passes(core.clock.monotonic_ns());
+        let now_ns = core.clock.monotonic_ns();
+        core.slow.time_passes(now_ns);
+        core.tell_refused_peers(now_ns);
+        if let Some(audit) = &access.audit {
+            audit.time_passes(core.clock.wall_ms());
+        }
         [&core.bodies, uploads, streams].into_iter().for_each(Gate::look_at_the_clock);
     }
 }

@@ -21,7 +21,7 @@ use ladoga_cluster::{
 };
 use ladoga_env::{Clock, Disk, Env, Net};
 use ladoga_local::store::{Arrivals, CellGate, CellObserver};
-use ladoga_runtime::Supervisor;
+use ladoga_runtime::{LoopContext, Supervisor};
 use ladoga_tls::NodeTls;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -344,13 +344,19 @@ impl Cluster {
     }
 
     /// Handles a greeting. Fails with the reason if the two nodes are not of one cluster.
-    pub(crate) fn greeted(&self, theirs: &Hello) -> Result<Arc<PeerView>, String> {
+    pub(crate) fn greeted(&self, core: &LoopContext, theirs: &Hello) -> Result<Arc<PeerView>, String> {
         if let Some(difference) = self.hello().difference(theirs) {
             // It may be one of ours with another list: then the reason is shown beside its name.
             let url = theirs.url();
             match self.peers.iter().find(|peer| self.nodes.name(peer.id) == url && peer.id != self.own) {
-                Some(peer) => peer.record_unreachable(&difference, true),
-                None => tracing::warn!("refused a peer that claims to be {url}: {difference}"),
+                Some(peer) => {
+                    let is_logged = peer.has_logged(&difference) || core.refuse_peer();
+                    peer.record_unreachable(&difference, is_logged);
+                }
+                None if core.refuse_peer() => {
+                    tracing::warn!("refused a peer that claims to be {url}: {difference}");
+                }
+                None => {}
             }
             return Err(difference);
         }

@@ -27,7 +27,7 @@ impl<S: Store> Session<S> {
         let bytes = cost(&next);
         let Next { number, request, .. } = next;
         if let Request::Hello(theirs) = &request {
-            return match self.check_certificate(theirs).and_then(|()| self.cluster.greeted(theirs)) {
+            return match self.check_certificate(theirs).and_then(|()| self.cluster.greeted(&self.replica.core, theirs)) {
                 Ok(_) if !self.account.greeted() => {
                     let line = "the limit of connections from peers is reached".to_owned();
                     self.answer(number, &Answer::Stranger(line));
@@ -70,7 +70,9 @@ impl<S: Store> Session<S> {
         }
         tls.figures.peer_refused();
         let line = format!("its certificate is not for {host}, the host of its URL");
-        tracing::warn!(address = %self.socket.address(), "refused a peer that claims to be {}: {line}", theirs.url());
+        if self.replica.core.refuse_peer() {
+            tracing::warn!(address = %self.socket.address(), "refused a peer that claims to be {}: {line}", theirs.url());
+        }
         Err(line)
     }
 

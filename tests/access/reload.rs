@@ -87,8 +87,14 @@ fn a_bad_file_changes_nothing_and_is_told() {
         assert!(told.contains("tokens.toml: line ") && !told.contains(secret), "{told}");
         assert_eq!(ask(&mut node.connect(), ("GET", &entity("k")), Some(&app), None).status, 404);
     }
+    // What is cut off may be a token without its limits.
+    for (number, cut) in ["", good.trim_end()].iter().enumerate() {
+        fs::write(tokens.path(), cut).expect("a file that is cut off");
+        wait_until("the file that is cut off is found", || failures() == number as u64 + 3);
+        assert!(verbose().contains(if cut.is_empty() { "is empty" } else { "may be cut off" }));
+    }
     fs::remove_file(tokens.path()).expect("a file to remove");
-    wait_until("the file is missed", || failures() == 3);
+    wait_until("the file is missed", || failures() == 5);
     assert!(verbose().contains("cannot read"));
     fs::write(tokens.path(), &good).expect("the good file");
     wait_until("the good file is found", || verbose() == "ready\n");

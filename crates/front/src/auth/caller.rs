@@ -196,7 +196,7 @@ mod tests {
         guard.keep("line 1: no".to_owned());
         assert!(let_in(&guard, &shown("a", 1), 0).is_ok());
         assert_eq!((guard.problem().as_deref(), guard.counts().1), (Some("line 1: no"), 1));
-        guard.replace(file(&[]));
+        guard.replace(TokenFile::default());
         assert_eq!(guard.problem(), None);
     }
 }

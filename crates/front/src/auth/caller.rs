@@ -37,6 +37,11 @@ impl Caller {
         self.token.entry.id.as_str()
     }
 
+    /// As of which tokens of the node it may do what it may: another number may mean other rights.
+    pub(crate) const fn generation(&self) -> u64 {
+        self.generation
+    }
+
     /// Goes on by the tokens that count now, if its own is among them.
     pub(crate) fn still(&mut self, wall_ms: u64) -> Result<(), Unauthorized> {
         if self.guard.generation() != self.generation {

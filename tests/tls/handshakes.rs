@@ -173,6 +173,22 @@ fn a_flood_of_handshakes_lets_others_in() {
     drop(flood);
 }
 
+/// It was told in plain text, which a client of TLS takes for an attack.
+#[test]
+fn a_connection_over_capacity_is_told_by_an_alert() {
+    const MORE_THAN_THERE_MAY_BE: usize = 700;
+    const INTERNAL_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 80];
+    let certs = Certs::of(&[HOST]);
+    let limited = ["sh", "-c", "ulimit -n 640 && exec \"$@\"", "sh"].map(str::to_owned);
+    let node = certs.start(certs.with(Launch::patient().wrapper(&limited), HOST));
+    let mut crowd: Vec<TcpStream> = (0..MORE_THAN_THERE_MAY_BE)
+        .map(|_| TcpStream::connect(node.address()).expect("a connection"))
+        .collect();
+    assert_eq!(drain(crowd.pop().expect("the last one")), INTERNAL_ERROR);
+    drop(crowd);
+    wait_until("room for a connection", || certs.trusting().try_open(node.address()).is_ok());
+}
+
 #[test]
 fn only_versions_that_are_safe_are_spoken() {
     let certs = Certs::of(&[HOST]);

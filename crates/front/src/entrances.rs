@@ -18,6 +18,10 @@ pub struct Entrances<K> {
     resp: Rc<RespDoor<K>>,
 }
 
+/// What a client of TLS is told that is not served: a fatal alert, `internal_error` (RFC 8446, 6.2). There is no other word for it before a
+/// handshake, and plain text would look like an attack.
+const TLS_REFUSAL: [u8; 7] = [21, 3, 3, 0, 2, 2, 80];
+
 /// A connection that came by one of them.
 pub struct Client(Spoken);
 
@@ -90,6 +94,9 @@ impl<K: KeyValue> Protocol for Entrances<K> {
     }
 
     fn refusal(&self, bound: &str, entrance: usize) -> Vec<u8> {
+        if self.http.access.tls.is_some() {
+            return TLS_REFUSAL.to_vec();
+        }
         if entrance == Entrances::<K>::RESP {
             resp::refusal(bound)
         } else {

@@ -120,7 +120,9 @@ fn a_stranger_that_knocks_again_and_again_does_not_fill_the_log() {
     for _ in 0..KNOCKS {
         assert_eq!(stranger.request("GET", "/v0/peer", None).status, 403);
     }
-    wait_until("what was left out", || nodes[0].log().contains("refused peers that the log has no lines for"));
+    wait_until("what was left out", || {
+        nodes[0].log().contains("refused peers that the log has no lines for")
+    });
     let lines = nodes[0].log().matches("refused a peer").count();
     assert!((1..KNOCKS / 2).contains(&lines), "{lines} lines");
 }
@@ -156,6 +158,7 @@ fn a_node_is_who_its_certificate_says() {
         put.status == 201
     });
     wait_until("a node that is refused", || nodes[0].log().contains("its certificate is not for 127.0.0.3"));
+    assert!(nodes[0].log().contains("claims to be https://127.0.0.3:"), "{}", nodes[0].log());
     wait_until("a node that is not asked", || {
         let report = trusting.open(nodes[0].address()).request("GET", "/v0/cluster", None);
         report.text().contains("certificate is for another name")

@@ -2,7 +2,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 
 use crate::certs::Certs;
-use crate::support::{DEADLINE, Launch, Node, assert_refusal, entity, wait_until};
+use crate::support::{DEADLINE, Launch, Node, Port, assert_refusal, entity, wait_until};
 
 const HOST: &str = "127.0.0.1";
 
@@ -226,4 +226,23 @@ fn a_node_that_stops_waits_for_no_handshake() {
     node.stop();
     drain(half);
     assert_eq!(served.rest().expect("an end as TLS has it"), b"");
+}
+
+/// It had the time of an idle connection, which by the protocol of Redis has no end.
+#[test]
+fn a_part_of_a_record_is_the_beginning_of_a_request() {
+    let (certs, port) = (Certs::of(&[HOST]), Port::claim());
+    let launch = Launch::new().env("LADOGA_REQUEST_TIMEOUT_MS", "1500");
+    let node = certs.start(certs.with(launch.flag("--resp", &port.address().to_string()), HOST));
+    let part = [&[23, 3, 3, 0x41, 0][..], &[7; 100]].concat();
+    for (address, told) in
+        [(node.address(), "HTTP/1.1 408 "), (port.address(), "-ERR the request did not arrive in time")]
+    {
+        for sent in [1, 5, part.len()] {
+            let mut connection = certs.trusting().speaking(&[]).open(address);
+            connection.send_unencrypted(&part[..sent]);
+            let rest = connection.rest().expect("an end as TLS has it");
+            assert!(rest.starts_with(told.as_bytes()), "{sent}: {}", rest.escape_ascii());
+        }
+    }
 }

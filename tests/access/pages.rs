@@ -26,6 +26,8 @@ fn a_page_of_another_origin_changes_nothing_and_reads_nothing() {
         "Origin: null\r\n",
         "Origin: http://127.0.0.1:1\r\n",
         "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n",
+        // Whoever says both is asked for both.
+        &format!("Origin: http://{}\r\nSec-Fetch-Site: cross-site\r\n", node.address()),
     ] {
         for asked in [
             ADD,

@@ -87,8 +87,14 @@ fn a_bad_file_changes_nothing_and_is_told() {
         assert!(told.contains("tokens.toml: line ") && !told.contains(secret), "{told}");
         assert_eq!(ask(&mut node.connect(), ("GET", &entity("k")), Some(&app), None).status, 404);
     }
+    // What is cut off may be a token without its limits.
+    for (number, cut) in ["", good.trim_end()].iter().enumerate() {
+        fs::write(tokens.path(), cut).expect("a file that is cut off");
+        wait_until("the file that is cut off is found", || failures() == number as u64 + 3);
+        assert!(verbose().contains(if cut.is_empty() { "is empty" } else { "may be cut off" }));
+    }
     fs::remove_file(tokens.path()).expect("a file to remove");
-    wait_until("the file is missed", || failures() == 3);
+    wait_until("the file is missed", || failures() == 5);
     assert!(verbose().contains("cannot read"));
     fs::write(tokens.path(), &good).expect("the good file");
     wait_until("the good file is found", || verbose() == "ready\n");
@@ -168,4 +174,35 @@ fn who_waits_for_changes_is_refused_when_the_token_is_revoked() {
     revoke_app(&tokens, &node, &app);
     // With a token that counts, it would be told that there is nothing, with 304.
     assert_refusal(&waiting.response(), 401, "its token is gone");
+}
+
+/// The token is there and has not expired, but allows less: that ended nothing.
+#[test]
+fn a_feed_of_changes_ends_when_its_token_allows_it_no_more() {
+    const FEED: &str = "/v0/changes?prefix=app:";
+    let tokens = Tokens::new();
+    let app = tokens.create("app", "changes", &["--prefix", "app:"]);
+    let good = fs::read_to_string(tokens.path()).expect("the tokens");
+    let node = tokens.launch().start();
+    let prefer = |wait_s: u32| {
+        let head = format!("GET {FEED} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {app}\r\n");
+        let mut connection = node.connect();
+        connection.send(format!("{head}Prefer: wait={wait_s}\r\n\r\n"));
+        connection
+    };
+    for (before, after) in [("\"changes\"", "\"read\""), ("app:", "other:")] {
+        fs::write(tokens.path(), &good).expect("the tokens");
+        node.signal("HUP");
+        wait_until("a token that allows it", || prefer(0).response().status != 403);
+        let (mut feed, mut waiting) = (node.connect(), prefer(50));
+        feed.send(crate::tokens::request("GET", FEED, Some(&app), None));
+        assert_eq!(feed.response_head().status, 200);
+        fs::write(tokens.path(), good.replace(before, after)).expect("the tokens");
+        node.signal("HUP");
+        feed.limit_receiving_for(Duration::from_secs(12));
+        while let Some(chunk) = feed.next_chunk().expect("the last chunk, in a few seconds") {
+            assert!(!chunk.is_empty());
+        }
+        assert_refusal(&waiting.response(), 403, "its token allows less");
+    }
 }

@@ -1,4 +1,7 @@
+use std::fs;
+
 use crate::resp_client::{RespNode, request};
+use crate::support::wait_until;
 use crate::tokens::{Tokens, ask};
 
 const NOAUTH: &str = "-NOAUTH Authentication required.\r\n";
@@ -177,8 +180,46 @@ fn a_revoked_token_ends_on_connections_that_are_open() {
     assert_eq!(client.ask("PING"), "+PONG\r\n");
     tokens.revoke("app");
     node.node.signal("HUP");
-    crate::support::wait_until("a token that is revoked", || client.ask("PING") == NOAUTH);
+    wait_until("a token that is revoked", || client.ask("PING") == NOAUTH);
     let metrics = ask(&mut node.node.connect(), ("GET", "/metrics"), Some(&ops), None);
     assert!(metrics.text().contains("\nladoga_token_requests_total{token=\"ops\"} "), "{}", metrics.text());
     assert!(!metrics.text().contains("token=\"app\""), "it is not there any more");
+}
+
+/// Each command was checked when it was queued, and never again.
+#[test]
+fn a_transaction_does_nothing_that_its_token_has_lost_the_right_to() {
+    let tokens = Tokens::new();
+    let app = tokens.create("app", "read,write", &["--prefix", "app:"]);
+    let good = fs::read_to_string(tokens.path()).expect("the tokens");
+    let node = RespNode::launch(tokens.launch());
+    let mut other = node.connect();
+    assert_eq!(other.ask(&format!("AUTH {app}")), "+OK\r\n");
+    let mut reload = |content: &str, command: &str, is_refused: bool| {
+        fs::write(tokens.path(), content).expect("the tokens");
+        node.node.signal("HUP");
+        wait_until("other tokens", || other.ask(command).starts_with("-NOPERM") == is_refused);
+    };
+    let discarded = "-EXECABORT Transaction discarded because of: ";
+    for (before, after, told) in
+        [("\"write\"", "\"range\"", no_command("set")), ("app:", "other:", NO_KEY.to_owned())]
+    {
+        reload(&good, "SET app:2 x", false);
+        let mut client = node.connect();
+        assert_eq!(client.ask(&format!("AUTH {app}")), "+OK\r\n");
+        for (command, reply) in
+            [("MULTI", "+OK\r\n"), ("GET app:1", "+QUEUED\r\n"), ("SET app:1 x", "+QUEUED\r\n")]
+        {
+            assert_eq!(client.ask(command), reply);
+        }
+        reload(&good.replace(before, after), "SET app:2 x", true);
+        assert_eq!(client.ask("EXEC"), format!("{discarded}{}", &told[1..]));
+        reload(&good, "SET app:2 x", false);
+        assert_eq!(client.ask("GET app:1"), "$-1\r\n", "nothing of it happened");
+        // The same with tokens that are others, and allow it.
+        assert_eq!(client.ask("MULTI"), "+OK\r\n");
+        assert_eq!(client.ask("SET app:3 x"), "+QUEUED\r\n");
+        reload(&good.replace("\"write\"", "\"write\", \"range\""), "SCAN 0 MATCH app:*", false);
+        assert_eq!(client.ask("EXEC"), "*1\r\n+OK\r\n");
+    }
 }

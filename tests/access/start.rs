@@ -43,11 +43,13 @@ fn files_that_cannot_be_used_are_named() {
     let (directory, tokens) = (Directory::new(), Tokens::new());
     let path = |name: &str| directory.path().join(name).to_str().expect("a path of text").to_owned();
     fs::write(path("bad"), "[[token]]\nid = \"a\"\n").expect("a file");
+    fs::write(path("empty"), "").expect("a file");
     fs::write(path("short"), "too short").expect("a file");
     let good = tokens.path().to_str().expect("a path of text");
     for (arguments, said) in [
         (vec!["--tokens", &*path("none")], "--tokens is '"),
         (vec!["--tokens", &*path("bad")], "--tokens is '"),
+        (vec!["--tokens", &*path("empty")], "--tokens is '"),
         (vec!["--tokens", good, "--peer-secret", &*path("short")], "--peer-secret is '"),
         (vec!["--audit", &*path("no/such/directory")], "--audit is '"),
         (vec!["--audit-writes"], "--audit-writes is 'true', expected --audit FILE"),

@@ -17,7 +17,7 @@ impl Tokens {
     pub(crate) fn new() -> Tokens {
         let directory = Directory::new();
         let path = directory.path().join("tokens.toml");
-        fs::write(&path, "").expect("a file of tokens");
+        fs::write(&path, "# Nobody.\n").expect("a file of tokens");
         Tokens { directory, path }
     }
 

@@ -288,6 +288,28 @@ fn a_request_of_http_runs_no_commands() {
     assert_eq!(client.ask("GET pwned"), "$-1\r\n");
 }
 
+/// The server of a stranger gives a browser a ticket with lines in it, which the browser sends to where the name then points.
+#[test]
+fn a_handshake_of_tls_runs_no_commands() {
+    let node = RespNode::start();
+    let ticket = b"\r\nSET pwned yes\r\n";
+    for begin in [
+        &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..],
+        b"\x16\x03\x01\n",
+        b"\n\x16\n",
+        b"\x80\x00\n",
+        b"PING \0\n",
+    ] {
+        let mut client = node.connect();
+        client.send(&[begin, ticket].concat());
+        let replies = client.rest();
+        let replies = String::from_utf8_lossy(&replies);
+        assert!(replies.starts_with("-ERR Protocol error: "), "{replies}");
+        assert_eq!(replies.lines().count(), 1, "{replies}");
+    }
+    assert_eq!(node.connect().ask("GET pwned"), "$-1\r\n");
+}
+
 /// Whatever a client has queued, others can write.
 #[test]
 fn a_transaction_that_waits_gives_its_memory_up() {

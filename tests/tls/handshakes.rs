@@ -2,7 +2,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 
 use crate::certs::Certs;
-use crate::support::{DEADLINE, Launch, Node, assert_refusal, entity, wait_until};
+use crate::support::{DEADLINE, Launch, Node, Port, assert_refusal, entity, wait_until};
 
 const HOST: &str = "127.0.0.1";
 
@@ -173,6 +173,22 @@ fn a_flood_of_handshakes_lets_others_in() {
     drop(flood);
 }
 
+/// It was told in plain text, which a client of TLS takes for an attack.
+#[test]
+fn a_connection_over_capacity_is_told_by_an_alert() {
+    const MORE_THAN_THERE_MAY_BE: usize = 700;
+    const INTERNAL_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 80];
+    let certs = Certs::of(&[HOST]);
+    let limited = ["sh", "-c", "ulimit -n 640 && exec \"$@\"", "sh"].map(str::to_owned);
+    let node = certs.start(certs.with(Launch::patient().wrapper(&limited), HOST));
+    let mut crowd: Vec<TcpStream> = (0..MORE_THAN_THERE_MAY_BE)
+        .map(|_| TcpStream::connect(node.address()).expect("a connection"))
+        .collect();
+    assert_eq!(drain(crowd.pop().expect("the last one")), INTERNAL_ERROR);
+    drop(crowd);
+    wait_until("room for a connection", || certs.trusting().try_open(node.address()).is_ok());
+}
+
 #[test]
 fn only_versions_that_are_safe_are_spoken() {
     let certs = Certs::of(&[HOST]);
@@ -210,4 +226,23 @@ fn a_node_that_stops_waits_for_no_handshake() {
     node.stop();
     drain(half);
     assert_eq!(served.rest().expect("an end as TLS has it"), b"");
+}
+
+/// It had the time of an idle connection, which by the protocol of Redis has no end.
+#[test]
+fn a_part_of_a_record_is_the_beginning_of_a_request() {
+    let (certs, port) = (Certs::of(&[HOST]), Port::claim());
+    let launch = Launch::new().env("LADOGA_REQUEST_TIMEOUT_MS", "1500");
+    let node = certs.start(certs.with(launch.flag("--resp", &port.address().to_string()), HOST));
+    let part = [&[23, 3, 3, 0x41, 0][..], &[7; 100]].concat();
+    for (address, told) in
+        [(node.address(), "HTTP/1.1 408 "), (port.address(), "-ERR the request did not arrive in time")]
+    {
+        for sent in [1, 5, part.len()] {
+            let mut connection = certs.trusting().speaking(&[]).open(address);
+            connection.send_unencrypted(&part[..sent]);
+            let rest = connection.rest().expect("an end as TLS has it");
+            assert!(rest.starts_with(told.as_bytes()), "{sent}: {}", rest.escape_ascii());
+        }
+    }
 }

@@ -84,11 +84,16 @@ fn nodes_reach_each_other_and_let_no_stranger_in() {
     assert_eq!(knock(&nodes[0], &alice), Some(403));
     assert_eq!(refused(&nodes[0], &trusting), before + 2);
     assert!(nodes[0].log().contains("refused a peer"), "{}", nodes[0].log());
-    // Of another authority: there is not even a handshake.
+    // Of another authority: for a client it is as good as none, and for a node no better.
     for stranger in [Made::new(HOSTS[1], |_| {}), Made::expired(HOSTS[1])] {
         let stranger = trusting.clone().showing(&stranger.certificate, &stranger.key);
-        assert_eq!(knock(&nodes[0], &stranger), None);
+        for version in [&[&rustls::version::TLS12][..], &[&rustls::version::TLS13]] {
+            let stranger = stranger.clone().by(version);
+            assert_eq!(knock(&nodes[0], &stranger), Some(403));
+            assert_eq!(stranger.open(nodes[0].address()).request("GET", &entity("a"), None).body, b"v");
+        }
     }
+    assert_eq!(refused(&nodes[0], &trusting), before + 6);
     // A node is let in; this is another version of the protocol.
     let node = trusting.clone().showing(&read("127.0.0.2.pem"), &read("127.0.0.2.key"));
     assert_eq!(knock(&nodes[0], &node), Some(426));
@@ -104,7 +109,24 @@ fn nodes_reach_each_other_and_let_no_stranger_in() {
     put_on_all(&nodes[0], &trusting, "c");
 }
 
-/// Its certificate is one of the cluster, and not its own.
+/// Each was a line, and the disk was full.
+#[test]
+fn a_stranger_that_knocks_again_and_again_does_not_fill_the_log() {
+    const KNOCKS: usize = 500;
+    let certs = Certs::of(&HOSTS);
+    let trusting = certs.trusting();
+    let nodes = start(launches(&certs, HOSTS), &trusting);
+    let mut stranger = trusting.open(nodes[0].address());
+    for _ in 0..KNOCKS {
+        assert_eq!(stranger.request("GET", "/v0/peer", None).status, 403);
+    }
+    wait_until("what was left out", || {
+        nodes[0].log().contains("refused peers that the log has no lines for")
+    });
+    let lines = nodes[0].log().matches("refused a peer").count();
+    assert!((1..KNOCKS / 2).contains(&lines), "{lines} lines");
+}
+
 /// The client knows the other nodes by the answers of the first.
 #[test]
 fn a_cluster_is_backed_up_by_https() {
@@ -121,6 +143,7 @@ fn a_cluster_is_backed_up_by_https() {
     hosts.for_each(|host| assert!(listed.contains(&host), "{host}: {listed}"));
 }
 
+/// Its certificate is one of the cluster, and not its own.
 #[test]
 fn a_node_is_who_its_certificate_says() {
     let certs = Certs::of(&HOSTS);
@@ -135,6 +158,7 @@ fn a_node_is_who_its_certificate_says() {
         put.status == 201
     });
     wait_until("a node that is refused", || nodes[0].log().contains("its certificate is not for 127.0.0.3"));
+    assert!(nodes[0].log().contains("claims to be https://127.0.0.3:"), "{}", nodes[0].log());
     wait_until("a node that is not asked", || {
         let report = trusting.open(nodes[0].address()).request("GET", "/v0/cluster", None);
         report.text().contains("certificate is for another name")

@@ -73,12 +73,16 @@ fn files_that_are_of_no_use_leave_everything_as_it_was() {
     let (path, key) = (certs.made(&format!("{HOST}.pem")), certs.made(&format!("{HOST}.key")));
     let good = fs::read(&path).expect("a file");
     let other = Made::new(HOST, |_| {}).certificate;
+    let none = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    let chain = [&good[..], none.as_bytes()].concat();
     let mut failures = 0;
     for (content, said) in [
         (&b"nonsense"[..], "expected a certificate"),
         (other.as_bytes(), "is not that of the first certificate"),
         (&good[..good.len() / 2], "has no end"),
-        (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "X.509"),
+        (none.as_bytes(), "X.509"),
+        // It was taken, and clients refused it.
+        (&chain, "X.509"),
     ] {
         fs::write(&path, content).expect("a file");
         node.signal("HUP");

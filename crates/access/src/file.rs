@@ -63,6 +63,12 @@ pub enum FileError {
     /// It is too long.
     #[error("the file has more than {FILE_BYTES_MAX} bytes")]
     TooLong,
+    /// Nothing is in it: somebody is about to write it, or failed to.
+    #[error("the file is empty, expected at least a line; `ladoga token create` makes one")]
+    Empty,
+    /// It may be cut off: what a token may not do can stand in its last line.
+    #[error("the last line has no end, so the file may be cut off; expected a newline behind it")]
+    CutOff,
     /// It is none in TOML, or has something that it cannot have.
     #[error("line {line}: {reason}")]
     Toml {
@@ -111,6 +117,11 @@ impl TokenFile {
     pub fn parse(content: &[u8]) -> Result<TokenFile, FileError> {
         if content.len() > FILE_BYTES_MAX {
             return Err(FileError::TooLong);
+        }
+        match content.last() {
+            None => return Err(FileError::Empty),
+            Some(b'\n') => {}
+            Some(_) => return Err(FileError::CutOff),
         }
         let no_text = || FileError::Toml { line: 1, reason: "the file is not UTF-8".to_owned() };
         let text = str::from_utf8(content).map_err(|_| no_text())?;

@@ -30,12 +30,24 @@ fn a_file_is_read_as_it_was_written() {
 }
 
 #[test]
-fn little_is_enough_and_nothing_is_a_file_too() {
+fn little_is_enough_and_no_token_is_a_file_too() {
     let file = parse(&token("scopes = []")).expect("a token that may do nothing");
     let [token] = &file.tokens[..] else { panic!("one token") };
     assert_eq!(token.grant, Grant::new(Scopes::NONE, []));
     assert_eq!((token.expires_at_ms, token.requests, token.bytes), (None, None, None));
-    assert!(parse("").expect("a file without tokens").tokens.is_empty());
+    assert!(parse(&TokenFile::default().text()).expect("a file without tokens").tokens.is_empty());
+}
+
+/// A token without its last line may do more.
+#[test]
+fn a_file_that_is_cut_off_within_a_line_is_none() {
+    let text = token("scopes = [\"read\"]\nprefixes = [\"user:\"]");
+    assert_eq!(TokenFile::parse(b"").err(), Some(FileError::Empty));
+    for cut in 1..text.len() {
+        let is_at_end_of_line = text.as_bytes()[cut - 1] == b'\n';
+        assert!(is_at_end_of_line || parse(&text[..cut]).is_err(), "{}", &text[..cut]);
+    }
+    assert_eq!(TokenFile::parse(text.trim_end().as_bytes()).err(), Some(FileError::CutOff));
 }
 
 #[test]
@@ -62,7 +74,7 @@ fn what_is_wrong_is_named_with_its_place() {
         .collect();
     assert!(parse(&many).expect_err("too many").contains("expected at most 1000"));
     assert_eq!(TokenFile::parse(&vec![b'#'; FILE_BYTES_MAX + 1]).err(), Some(FileError::TooLong));
-    assert!(TokenFile::parse(b"\xff").is_err());
+    assert!(TokenFile::parse(b"\xff\n").is_err());
 }
 
 #[test]

@@ -18,6 +18,10 @@ pub struct Entrances<K> {
     resp: Rc<RespDoor<K>>,
 }
 
+/// What a client of TLS is told that is not served: a fatal alert, `internal_error` (RFC 8446, 6.2). There is no other word for it before a
+/// handshake, and plain text would look like an attack.
+const TLS_REFUSAL: [u8; 7] = [21, 3, 3, 0, 2, 2, 80];
+
 /// A connection that came by one of them.
 pub struct Client(Spoken);
 
@@ -90,6 +94,9 @@ impl<K: KeyValue> Protocol for Entrances<K> {
     }
 
     fn refusal(&self, bound: &str, entrance: usize) -> Vec<u8> {
+        if self.http.access.tls.is_some() {
+            return TLS_REFUSAL.to_vec();
+        }
         if entrance == Entrances::<K>::RESP {
             resp::refusal(bound)
         } else {
@@ -98,9 +105,14 @@ impl<K: KeyValue> Protocol for Entrances<K> {
     }
 
     fn time_passes(&self) {
-        let Door { core, uploads, streams, .. } = &*self.http;
+        let Door { core, uploads, streams, access, .. } = &*self.http;
         core.look_at_the_date();
-        core.slow.time_passes(core.clock.monotonic_ns());
+        let now_ns = core.clock.monotonic_ns();
+        core.slow.time_passes(now_ns);
+        core.tell_refused_peers(now_ns);
+        if let Some(audit) = &access.audit {
+            audit.time_passes(core.clock.wall_ms());
+        }
         [&core.bodies, uploads, streams].into_iter().for_each(Gate::look_at_the_clock);
     }
 }

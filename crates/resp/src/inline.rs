@@ -1,13 +1,10 @@
 use bytes::Bytes;
-use memchr::memchr;
 
 use crate::request::Request;
 
 /// Cuts a line into arguments as Redis does: by spaces, with `"…"`, where `\n`, `\r`, `\t`, `\b`, `\a` and `\xNN` stand for bytes,
 /// and `'…'`, where only `\'` does. `None` if a quote has no end, or something directly behind it.
 pub(crate) fn split(line: &[u8]) -> Option<Request> {
-    // For Redis, a line ends with a zero.
-    let line = &line[..memchr(0, line).unwrap_or(line.len())];
     let (mut bytes, mut places, mut at) = (Vec::with_capacity(line.len()), Vec::new(), 0);
     loop {
         while line.get(at).is_some_and(|byte| is_space(*byte)) {

@@ -1,5 +1,5 @@
 use bytes::{Buf, Bytes, BytesMut};
-use memchr::memchr;
+use memchr::{memchr, memchr2};
 
 use crate::inline;
 use crate::number::parse_integer;
@@ -7,6 +7,8 @@ use crate::request::{Places, Request};
 
 /// The longest line: that of an inline request, or of a count or length.
 const LINE_BYTES_MAX: usize = 64 << 10;
+/// The first byte of a TLS handshake (RFC 8446, 5.1).
+const TLS_HANDSHAKE: u8 = 22;
 
 /// What bounds a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,12 +23,18 @@ pub struct ParserLimits {
     pub request_bytes_max: usize,
 }
 
-/// Bytes that are no request. Nothing that follows is understood. Each says it in the words of Redis.
+/// Bytes that are no request. Nothing that follows is understood. Where Redis has words for it, each says it in these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProtocolError {
     /// A line that does not end.
     #[error("Protocol error: too big inline request")]
     InlineTooBig,
+    /// A zero in a line. No client means one, and what it stands in is no line: for Redis, such a line has no end.
+    #[error("Protocol error: zero byte in inline request")]
+    ZeroByte,
+    /// The beginning of TLS, in which a stranger may have hidden lines.
+    #[error("Protocol error: expected a request of Redis, got a TLS handshake; this port does not speak TLS")]
+    Tls,
     /// A quote that does not end, or goes on behind its end.
     #[error("Protocol error: unbalanced quotes in request")]
     UnbalancedQuotes,
@@ -140,6 +148,7 @@ impl Parser {
                         Some(0) => continue,
                         Some(count) => self.missing = Some(count),
                     },
+                    Some(&TLS_HANDSHAKE) => return Err(ProtocolError::Tls),
                     Some(_) => match self.line(input)? {
                         None => return Ok(Step::Incomplete { bytes: input.len() + 1 }),
                         Some(request) if request.is_empty() => continue,
@@ -294,13 +303,16 @@ impl Parser {
 
     /// A request on one line, which is empty for an empty line.
     fn line(&mut self, input: &mut BytesMut) -> Result<Option<Request>, ProtocolError> {
-        let Some(at) = memchr(b'\n', &input[self.looked_bytes..]) else {
+        let Some(at) = memchr2(b'\n', 0, &input[self.looked_bytes..]) else {
             self.looked_bytes = input.len();
             return if input.len() > LINE_BYTES_MAX { Err(ProtocolError::InlineTooBig) } else { Ok(None) };
         };
         let end = self.looked_bytes + at;
         if end > LINE_BYTES_MAX {
             return Err(ProtocolError::InlineTooBig);
+        }
+        if input[end] == 0 {
+            return Err(ProtocolError::ZeroByte);
         }
         self.looked_bytes = 0;
         let line = input.split_to(end + 1);

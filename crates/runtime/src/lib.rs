@@ -4,6 +4,7 @@
 //! - `loop_context`: clock, metrics and shutdown of one event loop
 //! - `gates`: bounds that are shared fairly: who is admitted, who gives way, who is refused
 //! - `hot`: the keys and prefixes that clients ask for most
+//! - `line_limit`: how many lines a second a log has of what strangers do
 //! - `keepalive`: when the connection of a peer counts as dead
 //! - `one_shot`: an answer for one task of an event loop
 //! - `metrics`: the figures of event loops, each written by its own thread
@@ -16,6 +17,7 @@
 mod gates;
 mod hot;
 mod keepalive;
+mod line_limit;
 mod loop_context;
 mod metrics;
 mod one_shot;
@@ -25,6 +27,7 @@ mod traces;
 pub use gates::{Address, Displaced, Gate, OverCapacity, Permit};
 pub use hot::{AccessKind, HotKeys, HotList, HotName, HotReport};
 pub use keepalive::KEEP_ALIVE;
+pub use line_limit::LineLimit;
 pub use loop_context::{LoopContext, SCRATCH_BYTES};
 pub use metrics::{CommandKind, HistogramSum, LoopMetrics, Metrics, Operation, Sums, Tail, Taken};
 pub use one_shot::OneShot;

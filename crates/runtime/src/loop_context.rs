@@ -4,7 +4,7 @@ use std::sync::Arc;
 use ladoga_env::Clock;
 use ladoga_model::TraceContext;
 
-use crate::{LoopMetrics, OpenSpan, SpanFacts, SpanKind, Supervisor, Traces};
+use crate::{LineLimit, LoopMetrics, OpenSpan, SpanFacts, SpanKind, Supervisor, Traces};
 
 /// What everything on one event loop shares: its clock, its figures, and whether it is about to end.
 pub struct LoopContext {
@@ -18,10 +18,15 @@ pub struct LoopContext {
     pub supervisor: Supervisor,
     /// Where spans go, if traces are recorded.
     pub traces: Option<Arc<Traces>>,
+    /// The lines of the log about peers that are refused.
+    refused_peers: LineLimit,
     age: LoopClock,
     is_draining: Cell<bool>,
     scratch: RefCell<Vec<u8>>,
 }
+
+/// Peers that are refused, and that the log tells of within a second.
+const REFUSED_PEERS_TOLD_PER_SECOND_MAX: u32 = 10;
 
 /// What is read from a socket at once, at most.
 pub const SCRATCH_BYTES: usize = 64 << 10;
@@ -60,7 +65,18 @@ impl LoopContext {
         let age = LoopClock::begins(clock.monotonic_ns() / 1_000_000);
         let scratch = RefCell::new(vec![0; SCRATCH_BYTES]);
         let is_draining = Cell::new(false);
-        LoopContext { index, clock, metrics, supervisor, traces: None, age, is_draining, scratch }
+        let refused_peers = LineLimit::new(REFUSED_PEERS_TOLD_PER_SECOND_MAX);
+        LoopContext {
+            index,
+            clock,
+            metrics,
+            supervisor,
+            traces: None,
+            refused_peers,
+            age,
+            is_draining,
+            scratch,
+        }
     }
 
     /// The same with traces that are recorded.
@@ -79,6 +95,21 @@ impl LoopContext {
     pub fn end_part(&self, part: Option<OpenSpan>, name: &'static str) {
         if let (Some(part), Some(traces)) = (part, &self.traces) {
             traces.end_now(part, SpanFacts::new(name, SpanKind::Internal));
+        }
+    }
+
+    /// A peer is refused. Answers whether the log is to tell of it: strangers could fill the disk.
+    #[cold]
+    pub fn refuse_peer(&self) -> bool {
+        let now_ns = self.clock.monotonic_ns();
+        self.tell_refused_peers(now_ns);
+        self.refused_peers.admit(now_ns)
+    }
+
+    /// Says how many refused peers the log did not tell of, once it may tell of others again.
+    pub fn tell_refused_peers(&self, now_ns: u64) {
+        if let Some(left_out) = self.refused_peers.take_left_out(now_ns) {
+            tracing::warn!(left_out, "refused peers that the log has no lines for");
         }
     }
 

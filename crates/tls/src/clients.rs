@@ -11,8 +11,9 @@ use super::signatures::signatures_checked;
 
 /// Whose certificates a node accepts on its one port: those of clients and those of nodes.
 ///
-/// Only those of clients are demanded, and only if there is an authority for them. Whether somebody may speak as a node is asked
-/// once more when it wants to: by the authority of nodes alone.
+/// Only those of clients are demanded, and only if there is an authority for them. Without one, a client may show any or none, and none
+/// says anything about it: that the handshake is made means nothing. Whether somebody may speak as a node is asked when it wants to,
+/// by the authority of nodes alone: [`NodeTls::check_peer`](super::node::NodeTls::check_peer).
 #[derive(Debug)]
 pub(crate) struct Clients {
     authorities: Vec<Arc<dyn ClientCertVerifier>>,
@@ -70,7 +71,8 @@ impl ClientCertVerifier for Clients {
                 Err(error) => refused = error,
             }
         }
-        Err(refused)
+        // A browser shows what somebody else asked it for. It is let in as if it had shown nothing.
+        if self.is_demanded { Err(refused) } else { Ok(ClientCertVerified::assertion()) }
     }
 
     signatures_checked!(convert::identity);

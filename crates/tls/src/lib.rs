@@ -4,7 +4,7 @@
 //! - `files`: the files that a node is started with; `state`: what they come to
 //! - `node`: the TLS of a node, replaced while it runs; `figures`: what it counts
 //! - `clients`: whose certificates a node accepts; `signatures`: whether who shows one has its key
-//! - `session`: one connection, without I/O; `stream`: one that a node makes to a peer
+//! - `session`: one connection, without I/O; `records`: where its records end; `stream`: one that a node makes to a peer
 //! - `client`: TLS of a client that waits
 #![forbid(unsafe_code)]
 
@@ -15,6 +15,7 @@ mod figures;
 mod files;
 mod node;
 mod pem;
+mod records;
 mod session;
 mod signatures;
 mod state;

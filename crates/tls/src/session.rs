@@ -4,6 +4,8 @@ use std::sync::Arc;
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConnection, Connection, ServerConfig, ServerConnection};
 
+use super::records::Records;
+
 /// The certificate of the other side, and those between it and an authority.
 pub type Chain<'c> = &'c [CertificateDer<'static>];
 
@@ -14,6 +16,8 @@ pub type Chain<'c> = &'c [CertificateDer<'static>];
 #[derive(Debug)]
 pub struct Session {
     connection: Connection,
+    /// What of it has arrived.
+    records: Records,
     /// Decrypted bytes that were not read yet: the socket does not become readable for them again.
     readable: usize,
     /// The other side has said everything.
@@ -39,7 +43,14 @@ impl Session {
     }
 
     fn of(connection: Connection) -> Session {
-        Session { connection, readable: 0, has_ended: false, untold: 0, is_closed: false }
+        Session {
+            connection,
+            records: Records::default(),
+            readable: 0,
+            has_ended: false,
+            untold: 0,
+            is_closed: false,
+        }
     }
 
     /// Makes the handshake.
@@ -85,6 +96,11 @@ impl Session {
             self.receive(io)?;
         }
         Ok(self.readable)
+    }
+
+    /// Whether a part of what the other side says has arrived which cannot be read before the rest is there.
+    pub const fn is_within_record(&self) -> bool {
+        self.records.is_within_one()
     }
 
     /// Takes in what arrives until nothing more does, or something can be read. Answers whether the other side has said everything.
@@ -135,7 +151,7 @@ impl Session {
             self.has_ended = io.read(&mut [0; DISCARDED_BYTES])? == 0;
             return Ok(());
         }
-        if self.connection.read_tls(io)? == 0 {
+        if self.connection.read_tls(&mut self.records.watch(io))? == 0 {
             self.has_ended = true;
             return Ok(());
         }

@@ -127,8 +127,10 @@ pub(crate) fn identity(
 ) -> Result<(CertifiedKey, Certificate), BadFiles> {
     let in_certificate = |error| BadFiles::Pem { path: certificate.to_owned(), error };
     let chain = certificates(chain).map_err(in_certificate)?;
-    let own = Certificate::parse(&chain[0])
-        .map_err(|error| BadFiles::Certificate { path: certificate.to_owned(), error })?;
+    // A client would refuse the whole chain for one that is none.
+    let read: Result<Vec<Certificate>, BadCertificate> = chain.iter().map(Certificate::parse).collect();
+    let read = read.map_err(|error| BadFiles::Certificate { path: certificate.to_owned(), error })?;
+    let own = read[0].clone();
     let secret = private_key(secret).map_err(|error| BadFiles::Pem { path: key.to_owned(), error })?;
     let certified = CertifiedKey::from_der(chain, secret, &provider()).map_err(|error| match error {
         Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {

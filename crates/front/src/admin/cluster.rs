@@ -28,7 +28,9 @@ pub(crate) fn admit_peer<K: KeyValue>(
         let checked = link.check_peer(tls, &cluster.hosts());
         checked.map_err(|why| {
             tls.figures.peer_refused();
-            tracing::warn!(address = %link.address(), "refused a peer: {why}");
+            if door.core.refuse_peer() {
+                tracing::warn!(address = %link.address(), "refused a peer: {why}");
+            }
             Refusal::forbidden(why)
         })?;
         has_proof = true;

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
+use ladoga_runtime::LineLimit;
 use parking_lot::Mutex;
 
 use super::audit_line::AuditLine;
@@ -12,12 +13,15 @@ use super::audit_line::AuditLine;
 const QUEUE_LINES_MAX: usize = 4_096;
 /// Lines that are written by one call.
 const LINES_A_WRITE: usize = 256;
+/// Lines within a second about those whom nobody knows: their number is up to them, and they must not fill the disk.
+const STRANGERS_PER_SECOND_MAX: u32 = 100;
 
 /// The audit log. An event loop only puts a line into a queue; if that is full, the line is lost and counted.
 pub struct Audit {
     lines: SyncSender<Message>,
     has_writes: bool,
     counts: Arc<Counts>,
+    strangers: Mutex<Strangers>,
     /// Until it is closed.
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -27,6 +31,13 @@ enum Message {
     Line(Vec<u8>),
     /// Nothing comes behind it.
     End,
+}
+
+/// Those whom nobody knows and who were refused.
+struct Strangers {
+    limit: LineLimit,
+    /// When the last of them was.
+    last_ms: u64,
 }
 
 #[derive(Default)]
@@ -44,7 +55,9 @@ impl Audit {
         let thread = thread::Builder::new()
             .name("audit".to_owned())
             .spawn(move || write_lines(&queue, file, &counted))?;
-        Ok(Audit { lines, has_writes, counts, thread: Mutex::new(Some(thread)) })
+        let strangers = Strangers { limit: LineLimit::new(STRANGERS_PER_SECOND_MAX), last_ms: 0 };
+        let (strangers, thread) = (Mutex::new(strangers), Mutex::new(Some(thread)));
+        Ok(Audit { lines, has_writes, counts, strangers, thread })
     }
 
     /// Whether every write is wanted, and not only what is refused and what operators do.
@@ -54,6 +67,33 @@ impl Audit {
 
     /// Has a line written, unless there are too many.
     pub(crate) fn record(&self, line: &AuditLine<'_>) {
+        if !line.is_of_a_stranger() {
+            return self.send(line);
+        }
+        self.time_passes(line.wall_ms);
+        let mut strangers = self.strangers.lock();
+        strangers.last_ms = line.wall_ms;
+        if strangers.limit.admit(ns(line.wall_ms)) {
+            self.send(line);
+        }
+    }
+
+    /// Says how many lines about strangers were left out, once there may be others again.
+    pub(crate) fn time_passes(&self, wall_ms: u64) {
+        let strangers = self.strangers.lock();
+        if let Some(left_out) = strangers.limit.take_left_out(ns(wall_ms)) {
+            let what = format!("{left_out} requests");
+            self.send(&AuditLine {
+                wall_ms: strangers.last_ms,
+                who: None,
+                from: None,
+                what: what.as_bytes(),
+                status: "left out",
+            });
+        }
+    }
+
+    fn send(&self, line: &AuditLine<'_>) {
         if self.lines.try_send(Message::Line(line.to_bytes())).is_err() {
             self.counts.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -62,6 +102,7 @@ impl Audit {
     /// Waits until all lines are written. What is recorded later is lost and counted.
     pub fn close(&self) {
         let Some(thread) = self.thread.lock().take() else { return };
+        self.time_passes(u64::MAX);
         // If the thread is gone, it has told why.
         if self.lines.send(Message::End).is_ok() {
             let _ = thread.join();
@@ -71,6 +112,11 @@ impl Audit {
     pub(super) fn counts(&self) -> (u64, u64) {
         (self.counts.written.load(Ordering::Relaxed), self.counts.dropped.load(Ordering::Relaxed))
     }
+}
+
+/// As a limit has it.
+const fn ns(wall_ms: u64) -> u64 {
+    wall_ms.saturating_mul(1_000_000)
 }
 
 /// Until the end is told, or the last who could record something is gone.
@@ -133,7 +179,7 @@ mod tests {
     fn who_records_does_not_wait_for_the_disk() {
         let barrier = Arc::new(Barrier::new(2));
         let audit = Audit::start(Slow(Arc::clone(&barrier), 0), false).expect("a thread");
-        let line = AuditLine { wall_ms: 0, who: None, from: None, what: b"GET /", status: "401" };
+        let line = AuditLine { wall_ms: 0, who: Some("app"), from: None, what: b"GET /", status: "403" };
         audit.record(&line);
         barrier.wait();
         for _ in 0..QUEUE_LINES_MAX + 10 {
@@ -164,12 +210,40 @@ mod tests {
     fn who_closes_it_waits_for_the_last_line() {
         let written = Arc::new(Mutex::new(Vec::new()));
         let audit = Audit::start(Shared(Arc::clone(&written)), false).expect("a thread");
-        let line = AuditLine { wall_ms: 0, who: None, from: None, what: b"GET /", status: "401" };
+        let line = AuditLine { wall_ms: 0, who: Some("app"), from: None, what: b"GET /", status: "403" };
         (0..1_000).for_each(|_| audit.record(&line));
         audit.close();
         assert_eq!(written.lock().split(|byte| *byte == b'\n').count(), 1_001);
         audit.close();
         audit.record(&line);
         assert_eq!(audit.counts(), (1_000, 1), "nobody writes it");
+    }
+
+    #[test]
+    fn strangers_have_so_many_lines_a_second_and_the_rest_is_one() {
+        const MAX: usize = STRANGERS_PER_SECOND_MAX as usize;
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let audit = Audit::start(Shared(Arc::clone(&written)), false).expect("a thread");
+        let known = AuditLine { wall_ms: 0, who: Some("app"), from: None, what: b"GET /", status: "403" };
+        let stranger = |wall_ms, status| AuditLine { wall_ms, who: None, from: None, what: b"GET /", status };
+        (0..MAX + 7).for_each(|_| audit.record(&stranger(5_000, "401")));
+        // Who is known, and what is not refused, have theirs.
+        (0..MAX + 7).for_each(|_| audit.record(&known));
+        (0..MAX + 7).for_each(|_| audit.record(&stranger(5_000, "201")));
+        audit.time_passes(5_999);
+        audit.time_passes(6_000);
+        audit.time_passes(6_000);
+        (0..MAX + 2).for_each(|_| audit.record(&stranger(6_001, "refused")));
+        audit.close();
+        let text = String::from_utf8(written.lock().clone()).expect("text");
+        let count = |part: &str| text.lines().filter(|line| line.contains(part)).count();
+        assert_eq!((count("\"401\""), count("\"403\""), count("\"201\"")), (MAX, MAX + 7, MAX + 7));
+        assert_eq!(count("\"refused\""), MAX);
+        let left_out: Vec<&str> = text.lines().filter(|line| line.contains("left out")).collect();
+        let of = |time, count| {
+            let when = format!("{{\"time\":\"1970-01-01T00:00:0{time}Z\",\"who\":null,\"from\":null");
+            format!("{when},\"what\":\"{count} requests\",\"status\":\"left out\"}}")
+        };
+        assert_eq!(left_out, [of(5, 7), of(6, 2)]);
     }
 }

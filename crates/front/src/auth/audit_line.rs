@@ -23,6 +23,11 @@ pub(crate) struct AuditLine<'l> {
 }
 
 impl AuditLine<'_> {
+    /// Whether it says that somebody was refused whom nobody knows. Such lines cost a stranger nothing.
+    pub(super) fn is_of_a_stranger(&self) -> bool {
+        self.who.is_none() && matches!(self.status, "401" | "403" | "429" | "refused")
+    }
+
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(128 + self.what.len().min(WHAT_BYTES_MAX));
         out.extend_from_slice(b"{\"time\":\"");

@@ -37,6 +37,11 @@ impl Caller {
         self.token.entry.id.as_str()
     }
 
+    /// As of which tokens of the node it may do what it may: another number may mean other rights.
+    pub(crate) const fn generation(&self) -> u64 {
+        self.generation
+    }
+
     /// Goes on by the tokens that count now, if its own is among them.
     pub(crate) fn still(&mut self, wall_ms: u64) -> Result<(), Unauthorized> {
         if self.guard.generation() != self.generation {
@@ -196,7 +201,7 @@ mod tests {
         guard.keep("line 1: no".to_owned());
         assert!(let_in(&guard, &shown("a", 1), 0).is_ok());
         assert_eq!((guard.problem().as_deref(), guard.counts().1), (Some("line 1: no"), 1));
-        guard.replace(file(&[]));
+        guard.replace(TokenFile::default());
         assert_eq!(guard.problem(), None);
     }
 }

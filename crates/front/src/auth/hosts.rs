@@ -48,8 +48,17 @@ impl Hosts {
     fn check_page(&self, request: &Request, host: &[u8]) -> Result<(), Stranger> {
         let mut origins = request.fields("origin");
         if let Some(origin) = origins.next() {
-            let is_here = origins.next().is_none() && self.is_origin(origin, host);
-            return if is_here { Ok(()) } else { Err(Stranger::Origin) };
+            if origins.next().is_some() {
+                return Err(Stranger::Origin);
+            }
+            let authority = authority_of(origin).ok_or(Stranger::Origin)?;
+            // A page of one that is known by name may be elsewhere.
+            if self.is_named(name_of(authority)) {
+                return Ok(());
+            }
+            if !authority.eq_ignore_ascii_case(host) {
+                return Err(Stranger::Origin);
+            }
         }
         // A link that a person follows is no page that asks; and it reads only.
         let is_followed = matches!(request.method, Method::GET | Method::HEAD)
@@ -63,12 +72,6 @@ impl Hosts {
         Ok(())
     }
 
-    fn is_origin(&self, origin: &[u8], host: &[u8]) -> bool {
-        let authority = origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"));
-        let Some(authority) = authority else { return false };
-        authority.eq_ignore_ascii_case(host) || self.is_named(name_of(authority))
-    }
-
     fn is_own(&self, name: &[u8]) -> bool {
         // A name whose last label is a number is an address to every browser.
         let is_address =
@@ -79,6 +82,11 @@ impl Hosts {
     fn is_named(&self, name: &[u8]) -> bool {
         self.is_any || self.names.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(name))
     }
+}
+
+/// The host and the port of an origin, unless it is one that no page of a node has.
+fn authority_of(origin: &[u8]) -> Option<&[u8]> {
+    origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"))
 }
 
 fn ends_with(name: &[u8], end: &[u8]) -> bool {
@@ -144,6 +152,8 @@ mod tests {
             "Origin: https://db.example.com\r\n",
             "Sec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: cors\r\n",
             "Sec-Fetch-Site: none\r\n",
+            "Origin: http://localhost:8080\r\nSec-Fetch-Site: same-origin\r\n",
+            "Origin: https://db.example.com\r\nSec-Fetch-Site: cross-site\r\n",
         ] {
             assert_eq!(check(&hosts, "POST", &format!("{here}{fields}")), Ok(()), "{fields}");
         }
@@ -153,6 +163,8 @@ mod tests {
             "Origin: http://evil.example\r\n",
             "Origin: http://evil.example\r\nSec-Fetch-Site: same-origin\r\n",
             "Origin: http://localhost:8080\r\nOrigin: http://evil.example\r\n",
+            "Origin: http://localhost:8080\r\nSec-Fetch-Site: cross-site\r\n",
+            "Origin: https://localhost:8080\r\nSec-Fetch-Site: same-site\r\n",
             "Sec-Fetch-Site: cross-site\r\n",
             "Sec-Fetch-Site: same-site\r\nSec-Fetch-Mode: no-cors\r\n",
             "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n",

@@ -129,7 +129,7 @@ mod tests {
 
     fn token(rest: &str) -> LiveToken {
         let text =
-            format!("[[token]]\nid = \"t\"\nsha256 = \"{}\"\nscopes = [\"read\"]\n{rest}", "0".repeat(64));
+            format!("[[token]]\nid = \"t\"\nsha256 = \"{}\"\nscopes = [\"read\"]\n{rest}\n", "0".repeat(64));
         let file = TokenFile::parse(text.as_bytes()).expect("a file");
         LiveToken::new(file.tokens.into_iter().next().expect("a token"))
     }

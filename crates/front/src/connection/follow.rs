@@ -3,18 +3,20 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use ladoga_access::{Scope, Scopes};
 use ladoga_runtime::{Gate, Permit};
-use ladoga_service::{ChangePiece, Follower};
+use ladoga_service::{ChangePiece, Follower, KeySpan};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::core::Core;
 use super::link::Link;
 use super::stream::{StreamError, write_all, write_unless_displaced};
-use crate::http::ChangeLines;
+use crate::auth::Unauthorized;
+use crate::http::{ChangeLines, Refusal};
 
 /// After so long without a change, a client is given a sign that it would be told of one.
 const SILENCE: Duration = Duration::from_secs(15);
-/// How often it is looked whether the token of who follows still counts, while there is nothing to tell.
+/// How often it is looked whether the token of who follows still allows it, while there is nothing to tell.
 const CALLER_EVERY: Duration = Duration::from_secs(2);
 /// How soon a place among the answers that are read is asked for again.
 const PERMIT_RETRY: Duration = Duration::from_millis(20);
@@ -22,6 +24,8 @@ const PERMIT_RETRY: Duration = Duration::from_millis(20);
 /// An answer that goes on for as long as its client likes.
 pub(crate) struct Following {
     pub(crate) follower: Box<dyn Follower>,
+    /// Of which keys.
+    pub(crate) span: KeySpan,
     pub(crate) lines: ChangeLines,
 }
 
@@ -35,8 +39,18 @@ pub(crate) enum Next {
     Left,
     /// The node is about to stop.
     Drain,
-    /// The token of who follows does not count any more.
+    /// The token of who follows does not count any more, or does not allow it.
     Revoked,
+}
+
+/// Whether who follows these keys may still do so: its token may have been revoked meanwhile, or replaced by one that allows less.
+pub(crate) fn check_follower(link: &Link, span: &KeySpan) -> Result<(), Refusal> {
+    if !link.has_valid_caller() {
+        return Err(Refusal::unauthorized(Unauthorized::Invalid));
+    }
+    let Some(caller) = link.caller() else { return Ok(()) };
+    let checked = caller.check(Scopes::of(&[Scope::Changes])).and_then(|()| caller.check_span(span));
+    checked.map_err(Refusal::denied)
 }
 
 /// A place among the answers that are read and written: while it reads and writes, a follower is one of them. `None` if the node
@@ -58,14 +72,14 @@ pub(crate) async fn stream_permit(core: &Core, link: &Link, streams: &Gate) -> O
 pub(crate) async fn wait_for_more(
     core: &Core,
     link: &Link,
-    follower: &mut dyn Follower,
+    (follower, span): (&mut dyn Follower, &KeySpan),
     until: Instant,
 ) -> Next {
     let has_token = link.caller().is_some();
     loop {
         let look = if has_token { until.min(Instant::now() + CALLER_EVERY) } else { until };
         match wait_until(core, link, follower, look).await {
-            Next::Silence if !link.has_valid_caller() => return Next::Revoked,
+            Next::Silence if check_follower(link, span).is_err() => return Next::Revoked,
             Next::Silence if look < until => {}
             next => return next,
         }
@@ -89,20 +103,20 @@ async fn wait_until(core: &Core, link: &Link, follower: &mut dyn Follower, until
     .await
 }
 
-/// Writes changes as they come, behind the head of the answer, until the client leaves, its token counts no more, or the node is
-/// about to stop.
+/// Writes changes as they come, behind the head of the answer, until the client leaves, its token no longer allows it, or the node
+/// is about to stop.
 pub(crate) async fn write_changes(
     core: &Core,
     link: &Link,
     streams: &Gate,
     following: Following,
 ) -> Result<(), StreamError> {
-    let Following { mut follower, lines } = following;
+    let Following { mut follower, span, lines } = following;
     poll_fn(|context| link.poll_flush(context)).await?;
     let (mut told, mut silent_until) = (None, Instant::now() + SILENCE);
     // The token is looked at last: a place may have been waited for.
     while let Some(permit) = stream_permit(core, link, streams).await
-        && link.has_valid_caller()
+        && check_follower(link, &span).is_ok()
     {
         let (ChangePiece { bytes, token, is_all }, rest) = follower.next().await?;
         follower = rest;
@@ -126,7 +140,7 @@ pub(crate) async fn write_changes(
             continue;
         }
         link.http().give_back();
-        match wait_for_more(core, link, &mut *follower, silent_until).await {
+        match wait_for_more(core, link, (&mut *follower, &span), silent_until).await {
             Next::More | Next::Silence => {}
             Next::Left | Next::Drain | Next::Revoked => break,
         }

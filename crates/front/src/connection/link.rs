@@ -230,9 +230,16 @@ impl Link {
     /// loop share, so that a connection's own buffer is no larger than what has arrived on it.
     pub(crate) fn poll_receive(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut scratch = self.core.scratch();
-        match ready!(self.socket.poll_read(context, &mut scratch))? {
-            0 => self.http().end_input(),
-            count => self.http().receive(&scratch[..count], self.now_ms()),
+        match self.socket.poll_read(context, &mut scratch)? {
+            Poll::Ready(0) => self.http().end_input(),
+            Poll::Ready(count) => self.http().receive(&scratch[..count], self.now_ms()),
+            Poll::Pending => {
+                // A request has its time from its first byte on, also if that cannot be read yet.
+                if self.socket.is_within_record() {
+                    self.http().begin_request(self.now_ms());
+                }
+                return Poll::Pending;
+            }
         }
         Poll::Ready(Ok(()))
     }

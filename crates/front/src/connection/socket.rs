@@ -87,6 +87,11 @@ impl Socket {
         }
     }
 
+    /// Whether something has arrived that cannot be read before the rest of it is there.
+    pub(crate) fn is_within_record(&self) -> bool {
+        self.secure.borrow().as_ref().is_some_and(|session| session.is_within_record())
+    }
+
     /// As [`Socket::poll_read`], into memory of its own, of up to `bytes_max`.
     pub(crate) fn poll_read_new(
         &self,

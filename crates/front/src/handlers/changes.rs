@@ -3,12 +3,11 @@ use std::time::Duration;
 
 use ladoga_http1::server::Request;
 use ladoga_http1::{StatusCode, Version};
-use ladoga_service::{ChangePiece, Follower, KeyValue};
+use ladoga_service::{ChangePiece, Follower, KeySpan, KeyValue};
 use tokio::time::Instant;
 
 use super::call::{Call, Outcome, Reply};
-use crate::auth::Unauthorized;
-use crate::connection::{Following, Next, stream_permit, wait_for_more};
+use crate::connection::{Following, Next, check_follower, stream_permit, wait_for_more};
 use crate::http::{Answer, ChangeLines, ChangesTarget, Framing, JsonChanges, NDJSON, Refusal};
 
 /// `GET` of changes: a stream, or one answer for who prefers to wait for it.
@@ -19,15 +18,16 @@ pub(super) fn changes<K: KeyValue>(call: &Call<'_, K>, request: &Request) -> Res
     let is_events = is_events && wait_s.is_none();
     let framing = if request.version == Version::HTTP_11 { Framing::Chunked } else { Framing::Plain };
     let lines = ChangeLines { framing, is_events };
+    let span = followed.span.clone();
     let follower = call.service()?.follow(followed, Box::new(JsonChanges { is_events, has_values }));
     let (door, link) = (Rc::clone(call.door), Rc::clone(call.link));
     Ok(Reply::later(async move {
         let follower = follower.await?;
         match wait_s {
-            None => Ok(Outcome::Follow(Following { follower, lines })),
+            None => Ok(Outcome::Follow(Following { follower, span, lines })),
             Some(wait_s) => {
                 let until = Instant::now() + Duration::from_secs(wait_s);
-                one_batch(&Call { door: &door, link: &link, waited_ms: 0 }, follower, until).await
+                one_batch(&Call { door: &door, link: &link, waited_ms: 0 }, (follower, span), until).await
             }
         }
     }))
@@ -36,16 +36,14 @@ pub(super) fn changes<K: KeyValue>(call: &Call<'_, K>, request: &Request) -> Res
 /// The first changes that there are, unless none come in time.
 async fn one_batch<K: KeyValue>(
     call: &Call<'_, K>,
-    mut follower: Box<dyn Follower>,
+    (mut follower, span): (Box<dyn Follower>, KeySpan),
     until: Instant,
 ) -> Result<Outcome, Refusal> {
     let Call { door, link, .. } = call;
     let mut next = None;
     loop {
         let permit = stream_permit(&door.core, link, &door.streams).await;
-        if !link.has_valid_caller() {
-            return Err(revoked());
-        }
+        check_follower(link, &span)?;
         let (ChangePiece { bytes, token, is_all }, rest) = follower.next().await?;
         drop(permit);
         follower = rest;
@@ -58,22 +56,18 @@ async fn one_batch<K: KeyValue>(
             tokio::task::yield_now().await;
             continue;
         }
-        match wait_for_more(&door.core, link, &mut *follower, until).await {
+        match wait_for_more(&door.core, link, (&mut *follower, &span), until).await {
             Next::More => {}
             Next::Silence | Next::Drain => {
                 let field = next.map(|token| ("ladoga-next", token));
                 return Ok(Outcome::Answer(Answer { field, ..Answer::empty(StatusCode::NOT_MODIFIED) }));
             }
-            Next::Revoked => return Err(revoked()),
+            // It may be allowed once more by now.
+            Next::Revoked => check_follower(link, &span)?,
             Next::Left => {
                 let reason = "the connection was closed for sending while its request waited for changes, expected it to stay open";
                 return Err(Refusal::unavailable(reason).and_close());
             }
         }
     }
-}
-
-/// The token counted when the request came, and does so no more.
-fn revoked() -> Refusal {
-    Refusal::unauthorized(Unauthorized::Invalid)
 }

@@ -116,6 +116,22 @@ fn check_keys(caller: &Caller, command: &Command, request: &Request) -> Result<(
     }
 }
 
+/// Whether a token allows a request.
+fn check_request(caller: &Caller, command: &Command, request: &Request) -> Result<(), Reply> {
+    let checked = caller.check(needed(command.verb, request));
+    checked
+        .and_then(|()| check_keys(caller, command, request))
+        .map_err(|denied| not_permitted(denied, command))
+}
+
+/// What Redis says of a transaction that does not happen.
+fn discarded(why: Reply) -> Reply {
+    match why {
+        Reply::Error(why) => Reply::Error(format!("EXECABORT Transaction discarded because of: {why}")),
+        why => why,
+    }
+}
+
 fn not_permitted(denied: Denied, command: &Command) -> Reply {
     match denied {
         Denied::Scope(_) => {
@@ -141,12 +157,31 @@ impl<K: KeyValue> Conversation<'_, K> {
 
     fn authorize_by_token(&mut self, command: &Command, request: &Request) -> Result<(), Reply> {
         let caller = self.caller()?;
-        let checked = caller.check(needed(command.verb, request));
-        checked
-            .and_then(|()| check_keys(caller, command, request))
-            .map_err(|denied| not_permitted(denied, command))?;
+        check_request(caller, command, request)?;
         let bytes = request.from(1).map(<[u8]>::len).sum::<usize>() as u64;
         self.admit(bytes)
+    }
+
+    /// Refuses what was queued since the tokens were those of this number, if a newer token of who speaks does not allow all of it.
+    pub(super) fn authorize_queued(
+        &mut self,
+        queued: &[(&'static Command, Request)],
+        generation: Option<u64>,
+    ) -> Result<(), Reply> {
+        if self.door.door.access.guard.is_none() {
+            return Ok(());
+        }
+        let caller = self.caller().map_err(discarded)?;
+        if generation == Some(caller.generation()) {
+            return Ok(());
+        }
+        let refused = queued.iter().find_map(|(command, request)| {
+            let why = check_request(caller, command, request).err()?;
+            Some((why, *command, request))
+        });
+        let Some((why, command, request)) = refused else { return Ok(()) };
+        self.record(command, request, "refused");
+        Err(discarded(why))
     }
 
     /// Refuses a value that is about to arrive, as the whole request would be.

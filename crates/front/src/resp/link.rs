@@ -155,9 +155,14 @@ impl RespLink {
     /// Waits until something arrives, or the client has sent all; by way of a buffer that all connections of the loop use.
     pub(super) fn poll_receive(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let now_ms = self.core.now_ms();
-        self.buffers().waits_for_request(now_ms);
+        self.buffers().waits_for_request(now_ms, self.socket.is_within_record());
         let mut scratch = self.core.scratch();
-        let count = ready!(self.socket.poll_read(context, &mut scratch))?;
+        let polled = self.socket.poll_read(context, &mut scratch);
+        if polled.is_pending() && self.socket.is_within_record() {
+            // A request has its time from its first byte on, also if that cannot be read yet.
+            self.buffers().waits.received(0, now_ms);
+        }
+        let count = ready!(polled)?;
         let mut buffers = self.buffers();
         if count == 0 {
             buffers.has_ended = true;
@@ -307,8 +312,8 @@ impl Buffers {
         }
     }
 
-    fn waits_for_request(&mut self, now_ms: u64) {
-        let has_begun = self.parser.is_within_request() || !self.input.is_empty();
+    fn waits_for_request(&mut self, now_ms: u64, is_within_record: bool) {
+        let has_begun = is_within_record || self.parser.is_within_request() || !self.input.is_empty();
         if self.waits.request.is_none_or(|(_, had_begun)| had_begun != has_begun) {
             self.waits.request = Some((now_ms, has_begun));
             self.waits.request_bytes = 0;

@@ -18,6 +18,8 @@ pub(super) struct Transaction {
     /// None outside of `MULTI`.
     pub(super) queued: Option<Vec<(&'static Command, Request)>>,
     queued_bytes: u64,
+    /// As of which tokens of the node it began, if there are any.
+    pub(super) generation: Option<u64>,
     pub(super) room: Option<(Permit, u64)>,
     /// Whether something in it was wrong, so that nothing of it is done.
     pub(super) is_spoiled: bool,
@@ -102,11 +104,12 @@ impl Transaction {
         Ok(())
     }
 
-    pub(super) fn begin(&mut self) -> Reply {
+    pub(super) fn begin(&mut self, generation: Option<u64>) -> Reply {
         if self.queued.is_some() {
             return Reply::error("MULTI calls can not be nested");
         }
         self.queued = Some(Vec::new());
+        self.generation = generation;
         Reply::OK
     }
 

@@ -14,6 +14,7 @@ use super::queued::Transaction;
 use super::serve::{Conversation, Parting};
 use super::served::Served;
 use super::table::{Command, Verb};
+use crate::auth::Caller;
 
 /// Commands that are served before other connections have their turn.
 const TURN_COMMANDS_MAX: usize = 64;
@@ -27,9 +28,10 @@ impl<K: KeyValue> Conversation<'_, K> {
         verb: Verb,
         request: &Request,
     ) -> Result<Served, Parting> {
+        let generation = self.session.caller.as_ref().map(Caller::generation);
         let transaction = &mut self.session.transaction;
         match verb {
-            Verb::Multi => Ok(transaction.begin().into()),
+            Verb::Multi => Ok(transaction.begin(generation).into()),
             Verb::Discard => Ok(transaction.discard().into()),
             Verb::Unwatch => Ok(transaction.unwatch().into()),
             Verb::Watch => self.watch(request).await,
@@ -81,7 +83,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             // What is watched stays so.
             return Ok(Reply::error("EXEC without MULTI").into());
         }
-        let Transaction { queued, is_spoiled, watched, room, .. } =
+        let Transaction { queued, generation, is_spoiled, watched, room, .. } =
             std::mem::take(&mut self.session.transaction);
         let queued = queued.unwrap_or_default();
         if is_spoiled {
@@ -98,6 +100,10 @@ impl<K: KeyValue> Conversation<'_, K> {
                 Ok(_) => return Ok(Reply::NullArray.into()),
                 Err(failed) => return Ok(failed.into_reply().into()),
             }
+        }
+        // Each was allowed when it was queued.
+        if let Err(refused) = self.authorize_queued(&queued, generation) {
+            return Ok(refused.into());
         }
         // Whether they take effect, the reply of `EXEC` says, and it may say so of each by itself.
         for (command, request) in &queued {

@@ -1,10 +1,9 @@
-use std::cell::Cell;
+use ladoga_runtime::LineLimit;
 
 use super::asked::{About, WaitTimes};
 
 /// Lines that one event loop writes within a second.
-const LINES_A_SECOND: u32 = 10;
-const SECOND_NS: u64 = 1_000_000_000;
+const LINES_PER_SECOND_MAX: u32 = 10;
 
 /// A request that took long.
 #[derive(Debug)]
@@ -29,16 +28,14 @@ pub(crate) struct SlowRequest<'s> {
 #[derive(Debug)]
 pub(crate) struct SlowLog {
     slow_ns: u64,
-    /// Which second it was at the last line, and how many lines it has.
-    second: Cell<(u64, u32)>,
-    left_out: Cell<u64>,
+    lines: LineLimit,
 }
 
 impl SlowLog {
     /// Of requests that take at least so long; `None` for none of them.
     pub(crate) fn new(slow_ms: Option<u64>) -> SlowLog {
         let slow_ns = slow_ms.map_or(u64::MAX, |slow_ms| slow_ms.saturating_mul(1_000_000));
-        SlowLog { slow_ns, second: Cell::default(), left_out: Cell::new(0) }
+        SlowLog { slow_ns, lines: LineLimit::new(LINES_PER_SECOND_MAX) }
     }
 
     /// Whether a request that took so long belongs into the log.
@@ -51,8 +48,7 @@ impl SlowLog {
     #[cold]
     pub(crate) fn tell(&self, now_ns: u64, request: &SlowRequest<'_>) {
         self.time_passes(now_ns);
-        if !self.has_room(now_ns / SECOND_NS) {
-            self.left_out.set(self.left_out.get() + 1);
+        if !self.lines.admit(now_ns) {
             return;
         }
         let SlowRequest { method, route, about, status, total_ns, waits, .. } = request;
@@ -79,18 +75,9 @@ impl SlowLog {
 
     /// Says how many lines were left out, once there may be others again.
     pub(crate) fn time_passes(&self, now_ns: u64) {
-        if self.left_out.get() > 0 && self.second.get().0 != now_ns / SECOND_NS {
-            let left_out = self.left_out.take();
+        if let Some(left_out) = self.lines.take_left_out(now_ns) {
             tracing::warn!(left_out, "slow requests that the log has no lines for");
         }
-    }
-
-    /// Whether there may be one more line.
-    fn has_room(&self, second: u64) -> bool {
-        let (of, lines) = self.second.get();
-        let lines = if of == second { lines } else { 0 };
-        self.second.set((second, (lines + 1).min(LINES_A_SECOND)));
-        lines < LINES_A_SECOND
     }
 }
 
@@ -109,31 +96,6 @@ mod tests {
         assert!(!log.is_slow(4_999_999) && log.is_slow(5_000_000));
         assert!(SlowLog::new(Some(0)).is_slow(0), "every request");
         assert!(!SlowLog::new(None).is_slow(u64::MAX - 1), "none");
-    }
-
-    #[test]
-    fn a_second_has_so_many_lines_and_the_next_says_how_many_were_left_out() {
-        let log = SlowLog::new(Some(1));
-        let request = SlowRequest {
-            method: "GET",
-            route: "/v0/entity",
-            about: About::key(b"k"),
-            status: "200",
-            received_bytes: None,
-            sent_bytes: Some(0),
-            total_ns: SECOND_NS,
-            waits: Some(WaitTimes::default()),
-            rest: "disk",
-        };
-        for _ in 0..LINES_A_SECOND + 3 {
-            log.tell(SECOND_NS, &request);
-        }
-        log.time_passes(2 * SECOND_NS - 1);
-        assert_eq!(log.left_out.get(), 3);
-        log.time_passes(2 * SECOND_NS);
-        assert_eq!(log.left_out.get(), 0);
-        log.tell(2 * SECOND_NS, &request);
-        assert_eq!(log.left_out.get(), 0);
     }
 
     #[test]

@@ -88,6 +88,11 @@ impl Connection {
         }
     }
 
+    /// A part of a request has arrived that cannot be read before more of it does.
+    pub fn begin_request(&mut self, now_ms: u64) {
+        self.timing.begin_head(now_ms);
+    }
+
     /// Bytes arrived.
     pub fn receive(&mut self, bytes: &[u8], now_ms: u64) {
         self.input.extend_from_slice(bytes);

@@ -81,10 +81,17 @@ impl Timing {
         (self.phase, self.since_ms) = (phase, now_ms);
     }
 
+    /// A request begins, unless one has begun.
+    pub(crate) fn begin_head(&mut self, now_ms: u64) {
+        if self.phase == Phase::Idle {
+            self.enter(Phase::Head, now_ms);
+        }
+    }
+
     /// Bytes arrived.
     pub(crate) fn received(&mut self, bytes: usize, now_ms: u64) {
         match self.phase {
-            Phase::Idle => self.enter(Phase::Head, now_ms),
+            Phase::Idle => self.begin_head(now_ms),
             Phase::Body => {
                 self.body_piece_ms = now_ms;
                 self.body_bytes += bytes as u64;

@@ -7,8 +7,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::logging::LIFE;
 
-/// How soon a change of a file counts. It is read and compared: times of files are too coarse to tell two changes apart.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// How often files are looked at. They are read and compared: times of files are too coarse to tell two changes apart. What has to be
+/// found twice counts within two seconds.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Files that are looked at again and again.
 pub(crate) trait Reload: Send {

@@ -56,7 +56,11 @@ impl TokenStore {
             TokenStore { path: path.to_owned(), new, file, is_finished: false, tokens: TokenFile::default() };
         match fs::metadata(path) {
             Ok(known) => {
-                store.tokens = TokenStore::read(path)?;
+                let content = read_tokens(path)?;
+                // Whoever has made an empty one, with the owner that it is to have, has made no mistake.
+                if !content.is_empty() {
+                    store.tokens = parse_tokens(path, &content)?;
+                }
                 // A node that runs as another user has to be able to read it as before.
                 fchown(&store.file, Some(known.uid()), Some(known.gid()))
                     .map_err(|error| format!("cannot leave {} its owner: {error}", path.display()))?;

@@ -11,6 +11,7 @@ mod report;
 
 pub(crate) use progress::RepairProgress;
 
+use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -22,7 +23,7 @@ use ladoga_cluster::{
 };
 use ladoga_env::{Clock, Disk, Env, Net};
 use ladoga_local::store::{Arrivals, CellGate, CellObserver};
-use ladoga_runtime::Supervisor;
+use ladoga_runtime::{LoopContext, Supervisor};
 use ladoga_tls::NodeTls;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -140,6 +141,14 @@ impl Cluster {
             peer.url = format!("https://{}", authority_of(&peer.url));
         }
         Cluster { tls, ..self }
+    }
+
+    /// The URL of a node, as people know it. In lists its name is the same with TLS and without, so that data stays as it is.
+    pub(crate) fn url_of<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        match &self.tls {
+            Some(_) => Cow::Owned(format!("https://{}", authority_of(name))),
+            None => Cow::Borrowed(name),
+        }
     }
 
     /// By which its nodes reach each other, if not in the clear.
@@ -331,13 +340,19 @@ impl Cluster {
     }
 
     /// Handles a greeting. Fails with the reason if the two nodes are not of one cluster.
-    pub(crate) fn greeted(&self, theirs: &Hello) -> Result<Arc<PeerView>, String> {
+    pub(crate) fn greeted(&self, core: &LoopContext, theirs: &Hello) -> Result<Arc<PeerView>, String> {
         if let Some(difference) = self.hello().difference(theirs) {
             // It may be one of ours with another list: then the reason is shown beside its name.
-            let url = theirs.url();
-            match self.peers.iter().find(|peer| self.nodes.name(peer.id) == url && peer.id != self.own) {
-                Some(peer) => peer.record_unreachable(&difference, true),
-                None => tracing::warn!("refused a peer that claims to be {url}: {difference}"),
+            let name = theirs.name();
+            match self.peers.iter().find(|peer| self.nodes.name(peer.id) == name && peer.id != self.own) {
+                Some(peer) => {
+                    let is_logged = peer.has_logged(&difference) || core.refuse_peer();
+                    peer.record_unreachable(&difference, is_logged);
+                }
+                None if core.refuse_peer() => {
+                    tracing::warn!("refused a peer that claims to be {}: {difference}", self.url_of(name));
+                }
+                None => {}
             }
             return Err(difference);
         }

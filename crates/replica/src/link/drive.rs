@@ -89,7 +89,7 @@ impl PeerLink {
 
     fn check(&self, theirs: &Hello) -> Result<(), PeerError> {
         let refused = |line: String| PeerError::Refused(line.into());
-        let peer = self.cluster.greeted(theirs).map_err(refused)?;
+        let peer = self.cluster.greeted(&self.core, theirs).map_err(refused)?;
         if peer.id != self.view.id {
             return Err(refused(format!("{} answers as {}: see its --advertise", self.view.url, peer.url)));
         }

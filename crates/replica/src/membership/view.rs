@@ -39,6 +39,12 @@ struct Unreachable {
     is_logged: bool,
 }
 
+impl Unreachable {
+    fn is_logged_as(&self, reason: &str) -> bool {
+        self.is_logged && self.reason == reason
+    }
+}
+
 impl PeerView {
     /// One that nothing is known of yet.
     pub(crate) fn new(id: NodeId, url: &str, name: PeerName) -> PeerView {
@@ -65,11 +71,16 @@ impl PeerView {
     /// Records why this node cannot speak with the peer. If it is `to_be_logged`, that is done once for each reason.
     pub(crate) fn record_unreachable(&self, reason: &str, to_be_logged: bool) {
         let mut unreachable = self.unreachable.lock();
-        let was_logged = unreachable.as_ref().is_some_and(|known| known.is_logged && known.reason == reason);
+        let was_logged = unreachable.as_ref().is_some_and(|known| known.is_logged_as(reason));
         if to_be_logged && !was_logged {
             tracing::warn!("the peer {}: {reason}", self.url);
         }
         *unreachable = Some(Unreachable { reason: reason.to_owned(), is_logged: to_be_logged || was_logged });
+    }
+
+    /// Whether the log has said that this is why this node cannot speak with the peer.
+    pub(crate) fn has_logged(&self, reason: &str) -> bool {
+        self.unreachable.lock().as_ref().is_some_and(|known| known.is_logged_as(reason))
     }
 
     /// The peer and this node have greeted each other.

@@ -27,7 +27,10 @@ impl<S: Store> Session<S> {
         let bytes = cost(&next);
         let Next { number, request, .. } = next;
         if let Request::Hello(theirs) = &request {
-            return match self.check_certificate(theirs).and_then(|()| self.cluster.greeted(theirs)) {
+            return match self
+                .check_certificate(theirs)
+                .and_then(|()| self.cluster.greeted(&self.replica.core, theirs))
+            {
                 Ok(_) if !self.account.greeted() => {
                     let line = "the limit of connections from peers is reached".to_owned();
                     self.answer(number, &Answer::Stranger(line));
@@ -39,8 +42,10 @@ impl<S: Store> Session<S> {
                     Ok(())
                 }
                 Err(difference) => {
-                    let own = self.cluster.nodes.name(self.cluster.own);
-                    let line = format!("{own} refuses {}: {difference}", theirs.url());
+                    let cluster = &self.cluster;
+                    let [own, theirs] =
+                        [cluster.nodes.name(cluster.own), theirs.name()].map(|name| cluster.url_of(name));
+                    let line = format!("{own} refuses {theirs}: {difference}");
                     self.answer(number, &Answer::Stranger(line));
                     Err(Ok(Taken::Over))
                 }
@@ -70,7 +75,10 @@ impl<S: Store> Session<S> {
         }
         tls.figures.peer_refused();
         let line = format!("its certificate is not for {host}, the host of its URL");
-        tracing::warn!(address = %self.socket.address(), "refused a peer that claims to be {}: {line}", theirs.url());
+        if self.replica.core.refuse_peer() {
+            let url = self.cluster.url_of(theirs.name());
+            tracing::warn!(address = %self.socket.address(), "refused a peer that claims to be {url}: {line}");
+        }
         Err(line)
     }
 

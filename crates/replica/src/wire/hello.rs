@@ -114,8 +114,8 @@ impl Hello {
         Ok(Hello { versions, node, wall_ms, statement, nodes })
     }
 
-    /// The URL of the node that speaks.
-    pub fn url(&self) -> &str {
+    /// The name of the node that speaks, in its list.
+    pub fn name(&self) -> &str {
         self.nodes.name(NodeId(self.node))
     }
 
@@ -131,7 +131,7 @@ impl Hello {
             return Some(format!("it was started with another list of nodes: {difference}"));
         }
         let is_same = self.node == theirs.node;
-        is_same.then(|| format!("it says that it is {}, which is this node: see --advertise", self.url()))
+        is_same.then(|| format!("it says that it is {}, which is this node: see --advertise", self.name()))
     }
 }
 

@@ -27,6 +27,11 @@ fn what_is_no_request_is_told_in_the_words_of_redis() {
         (b"*1001\r\n", "Protocol error: invalid multibulk length"),
         (b"*1\r\n$4097\r\n", "Protocol error: invalid bulk length"),
         (b"*1\r\n$ 1\r\n", "Protocol error: invalid bulk length"),
+        (b"SET a \0b\r\n", "Protocol error: zero byte in inline request"),
+        (
+            b"\x16\x03\x01\nSET a b\r\n",
+            "Protocol error: expected a request of Redis, got a TLS handshake; this port does not speak TLS",
+        ),
         (b"'a\r\n", "Protocol error: unbalanced quotes in request"),
         (&long, "Protocol error: too big inline request"),
         (&[b"*", &long[..]].concat(), "Protocol error: too big mbulk count string"),

@@ -18,19 +18,25 @@ pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Writ
         writeln!(out, "note: interrupted; these are the results up to then")?;
     }
     if outcome.threads_given_up > 0 {
-        let threads = outcome.threads_given_up;
-        writeln!(out, "note: {threads} threads did not return from the script, so `done` was not called")?;
+        let threads = counted(outcome.threads_given_up as u64, "thread");
+        writeln!(out, "note: {threads} did not return from the script, so `done` was not called")?;
     }
     if outcome.complete == 0 {
         writeln!(out, "note: no request was answered")?;
     }
+    if let (failed @ 1.., Some(why)) = (outcome.errors.connect, outcome.connect_error) {
+        let failed = counted(failed, "attempt");
+        writeln!(out, "note: {failed} to connect failed, the last one with: {}", io::Error::from(why))?;
+    }
     // A closed loop owes nothing, and yet may have lost what was on its way.
     let (unanswered, lost) = (outcome.unanswered.max(outcome.lost()), outcome.lost());
     if unanswered > 0 {
+        let (was, them) = if unanswered == 1 { ("was", "it") } else { ("were", "them") };
         writeln!(
             out,
-            "note: {unanswered} requests were due by the end and had no answer; no percentile contains them; --slo counts the \
-             time that they waited, and {lost} of them as errors"
+            "note: {} {was} due by the end and had no answer; no percentile contains {them}; --slo counts the time without one, \
+             and {lost} of {them} as errors",
+            counted(unanswered, "request")
         )?;
     }
     print_classes(outcome, out)?;
@@ -50,11 +56,15 @@ pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Writ
         writeln!(out, "note: {}", limit_in_words(limit))?;
     }
     let idle = outcome.seconds.iter().filter(|second| second.completed == 0).count();
-    // The last interval is seldom a whole one.
-    if idle > 1 && outcome.complete > 0 {
+    if idle > 0 && outcome.complete > 0 {
         writeln!(out, "note: in {idle} of {} seconds nothing completed", outcome.seconds.len())?;
     }
     Ok(())
+}
+
+/// So many of something, in words.
+fn counted(number: u64, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 /// Answers by class, if there are any but successful ones.
@@ -160,6 +170,7 @@ mod tests {
         outcome.lateness.record(5_000_000).unwrap();
         outcome.steal_share = Some(0.1);
         outcome.unanswered = 7;
+        (outcome.errors.connect, outcome.connect_error) = (3, Some(rustix::io::Errno::MFILE));
         outcome.left.owed(1_000_000_000, 6);
         outcome.is_interrupted = true;
         outcome.latencies.at(Class::NOT_FOUND, Method::Get).corrected.record_n(1_000_000, 3).unwrap();
@@ -168,6 +179,7 @@ mod tests {
             "interrupted",
             "no request",
             "7 requests were due",
+            "3 attempts to connect failed, the last one with: Too many open files",
             "and 6 of them as errors",
             "99 % of a core",
             "5.0",

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::stats::{Class, Latencies, Limit, RunOutcome};
-use crate::units::format_time_us;
+use crate::units::{format_metric, format_time_us};
 
 /// What was asked for, as far as a note depends on it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -12,6 +12,11 @@ pub(crate) struct Asked {
     pub(crate) is_workload: bool,
     pub(crate) wants_percentiles: bool,
 }
+
+/// The share of a rate from which on it counts as reached.
+const RATE_REACHED: f64 = 0.99;
+/// A rate that was missed by fewer requests was not missed.
+const UNANSWERED_MIN: u64 = 100;
 
 pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Write) -> io::Result<()> {
     if outcome.is_interrupted {
@@ -55,11 +60,31 @@ pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Writ
     for limit in outcome.limits() {
         writeln!(out, "note: {}", limit_in_words(limit))?;
     }
+    if let Some(rate) = missed_rate(outcome) {
+        let [asked, answered] = [rate, outcome.per_second()].map(format_metric);
+        let is_generator = |limit: &Limit| matches!(limit, Limit::Cpu(_) | Limit::Late(_));
+        let why = if outcome.limits().iter().any(is_generator) {
+            "the generator was the limit, as said above"
+        } else {
+            "the connections waited for answers: the server was the limit, or their number (-c)"
+        };
+        writeln!(
+            out,
+            "note: the rate was not reached: {asked}/s were asked for, {answered}/s answered; {why}"
+        )?;
+    }
     let idle = outcome.seconds.iter().filter(|second| second.completed == 0).count();
     if idle > 0 && outcome.complete > 0 {
         writeln!(out, "note: in {idle} of {} seconds nothing completed", outcome.seconds.len())?;
     }
     Ok(())
+}
+
+/// The rate that was asked for, if it was not reached by more than what was on its way at the end.
+fn missed_rate(outcome: &RunOutcome) -> Option<f64> {
+    let is_missed =
+        |rate: &f64| outcome.per_second() < RATE_REACHED * rate && outcome.unanswered > UNANSWERED_MIN;
+    outcome.rate.filter(is_missed).filter(|_| outcome.complete > 0 && !outcome.is_interrupted)
 }
 
 /// So many of something, in words.
@@ -161,6 +186,23 @@ mod tests {
         let text = notes(&outcome);
         assert!(text.contains("      GET           1     1.00ms"), "{text}");
         assert!(text.contains("      PUT           1     9.0"), "{text}");
+    }
+
+    #[test]
+    fn a_rate_that_was_not_reached_is_said_with_what_held_it_up() {
+        let mut outcome = RunOutcome::new(Some(1e8));
+        (outcome.complete, outcome.elapsed_ns, outcome.unanswered) = (60_000, 1_000_000_000, 99_940_000);
+        outcome.latencies.at(Class::Success, Method::Get).corrected.record(1_000_000).unwrap();
+        let text = notes(&outcome);
+        assert!(
+            text.contains("100.00M/s were asked for, 60.00k/s answered; the connections waited"),
+            "{text}"
+        );
+        outcome.cpu_shares = vec![0.99];
+        let text = notes(&outcome);
+        assert!(text.contains("answered; the generator was the limit"), "{text}");
+        outcome.unanswered = 3;
+        assert!(!notes(&outcome).contains("not reached"));
     }
 
     #[test]

@@ -146,7 +146,7 @@ fn one_thread_that_never_returns_does_not_hide_the_others() {
     assert_eq!(ended.ran.code, 130, "{:?}", ended.ran);
     let json = ended.json.expect("a file");
     assert!(json["requests"].as_u64().expect("a number") > 80, "{json}");
-    assert!(ended.ran.err.contains("note: 1 threads did not return"), "{}", ended.ran.err);
+    assert!(ended.ran.err.contains("note: 1 thread did not return"), "{}", ended.ran.err);
     assert!(!ended.ran.out.contains("done was called"), "{}", ended.ran.out);
 }
 

@@ -190,15 +190,28 @@ fn the_status_is_told() {
 fn a_refusal_of_the_node_is_passed_on() {
     let node = Node::start();
     let long = "k".repeat(4_097);
-    for arguments in
-        [&["get", long.as_str()][..], &["put", &long, "value"], &["delete", &long], &["range", &long]]
-    {
-        run(&node, arguments).expect_failure(1, &["4096"]);
-    }
-    for arguments in
-        [&["get", ""][..], &["put", "", "value"], &["delete", ""], &["range", ""], &["range", "a", ""]]
-    {
+    run(&node, &["range", &long]).expect_failure(1, &["4096"]);
+    for arguments in [&["range", ""][..], &["range", "a", ""]] {
         run(&node, arguments).expect_reason(&["empty"]);
+    }
+}
+
+/// The node is not asked.
+#[test]
+fn a_key_that_cannot_be_one_is_typed_wrong() {
+    let nobody = Port::claim().url();
+    let long = "k".repeat(4_097);
+    for (key, reason) in [("", "the key is empty, expected 1 to 4096"), (&*long, "expected 1 to 4096")] {
+        for arguments in [
+            &["get", key][..],
+            &["put", key, "v"],
+            &["delete", key],
+            &["increment", key],
+            &["expire", key, "1m"],
+        ] {
+            let outcome = Ladoga::new(arguments.iter().copied().chain(["--url", &nobody])).run();
+            outcome.expect_failure(2, &["<KEY>", reason]);
+        }
     }
 }
 

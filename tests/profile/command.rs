@@ -107,6 +107,19 @@ fn a_server_that_is_no_ladoga_is_told_as_such() {
     nothing_is_left_in(&directory);
 }
 
+#[test]
+fn who_may_not_ask_is_told_what_the_node_says() {
+    let directory = Directory::new();
+    for (answer, said) in [
+        ("HTTP/1.1 401 Unauthorized\r\ncontent-length: 11\r\n\r\nno token x\n", "no token x"),
+        ("HTTP/1.1 429 Too Many Requests\r\ncontent-length: 9\r\n\r\ntoo much\n", "too much"),
+    ] {
+        let refused = run(&answers_once(answer), &directory, &["-o", "a.html"]).expect_failure(1, &[said]);
+        assert!(!refused.stderr.contains("is no Ladoga node"), "{refused:?}");
+    }
+    nothing_is_left_in(&directory);
+}
+
 /// A server that has one answer for one client.
 fn answers_once(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -204,3 +204,51 @@ fn commands_are_counted() {
         assert_eq!(metrics.sum("ladoga_resp_commands_total", &labels), Some(count), "{labels:?}");
     }
 }
+
+/// What `redis-cli --stat` and dashboards look for.
+#[test]
+fn a_node_tells_what_it_is_doing() {
+    let node = RespNode::start();
+    let info = node.connect().ask("INFO");
+    let number = |name: &str| {
+        let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|value| value.trim().parse::<u64>().ok())
+    };
+    assert!(number("used_memory") > Some(1 << 20), "{info}");
+    assert!(number("total_connections_received") > Some(0), "{info}");
+    assert!(number("uptime_in_seconds").is_some_and(|seconds| seconds < 1_000), "{info}");
+}
+
+#[test]
+fn keys_of_commands_that_end_before_them_are_not_looked_for() {
+    let node = RespNode::start();
+    converse(
+        &node,
+        &[
+            ("COMMAND GETKEYS object encoding k", "*1\r\n$1\r\nk"),
+            ("COMMAND GETKEYS object encoding", "-ERR Invalid number of arguments specified for command"),
+            ("COMMAND GETKEYS object help", "-ERR The command has no key arguments"),
+            ("PING", "+PONG"),
+        ],
+    );
+}
+
+#[test]
+fn subcommands_have_help_and_take_no_more_than_they_use() {
+    let node = RespNode::start();
+    let mut client = node.connect();
+    for command in ["ACL", "CLIENT", "COMMAND", "CONFIG", "LATENCY", "MEMORY", "MODULE", "OBJECT", "SLOWLOG"]
+    {
+        let help = client.ask(&format!("{command} help"));
+        assert!(help.contains(&format!("{command} <subcommand>")) && help.contains("HELP"), "{help}");
+    }
+    assert!(client.ask("SLOWLOG RESET x").starts_with("-ERR wrong number of arguments for 'slowlog|reset'"));
+    assert!(client.ask("MODULE LIST x").starts_with("-ERR wrong number of arguments for 'module|list'"));
+    assert_eq!(client.ask("CLIENT LIST FOO"), "-ERR syntax error\r\n");
+    let own = client.ask("CLIENT ID").trim_start_matches(':').trim().to_owned();
+    assert!(client.ask(&format!("CLIENT LIST ID 999999 {own}")).contains(&format!("id={own} ")));
+    assert_eq!(client.ask("CLIENT LIST ID 999999"), "$0\r\n\r\n");
+    assert_eq!(client.ask("CLIENT LIST ID x"), "-ERR Invalid client ID\r\n");
+    assert_eq!(client.ask("CLIENT LIST TYPE foo"), "-ERR Unknown client type 'foo'\r\n");
+    assert!(client.ask("CLIENT LIST TYPE normal").contains(&format!("id={own} ")));
+}

@@ -28,6 +28,35 @@ fn a_transaction_with_a_mistake_does_nothing() {
     assert!(client.ask("NOSUCH").starts_with("-ERR unknown command"));
     assert_eq!(client.ask("EXEC"), "-EXECABORT Transaction discarded because of previous errors.\r\n");
     assert_eq!(client.ask("GET k"), "$-1\r\n");
+    for (mistake, reply) in [
+        ("MEMORY USAGE", "-ERR wrong number of arguments for 'memory|usage' command\r\n"),
+        ("OBJECT ENCODING", "-ERR wrong number of arguments for 'object|encoding' command\r\n"),
+        ("CONFIG GET", "-ERR wrong number of arguments for 'config|get' command\r\n"),
+        ("CLIENT SETNAME", "-ERR wrong number of arguments for 'client|setname' command\r\n"),
+        ("COMMAND GETKEYS GET", "-ERR wrong number of arguments for 'command|getkeys' command\r\n"),
+        ("SLOWLOG LEN x", "-ERR wrong number of arguments for 'slowlog|len' command\r\n"),
+        ("ACL WHOAMI x", "-ERR wrong number of arguments for 'acl|whoami' command\r\n"),
+        ("CLIENT FOO", "-ERR unknown subcommand 'FOO'. Try CLIENT HELP.\r\n"),
+    ] {
+        assert_eq!(client.ask("MULTI"), "+OK\r\n");
+        assert_eq!(client.ask("SET k 1"), "+QUEUED\r\n");
+        assert_eq!(client.ask(mistake), reply);
+        let discarded = "-EXECABORT Transaction discarded because of previous errors.\r\n";
+        assert_eq!(client.ask("EXEC"), discarded, "{mistake}");
+        assert_eq!(client.ask("GET k"), "$-1\r\n", "{mistake}");
+    }
+}
+
+#[test]
+fn an_end_that_cannot_be_understood_ends_a_transaction() {
+    let node = RespNode::start();
+    let mut client = node.connect();
+    assert_eq!(client.ask("MULTI"), "+OK\r\n");
+    assert_eq!(client.ask("SET k 1"), "+QUEUED\r\n");
+    let words = "Transaction discarded because of: wrong number of arguments for 'exec' command";
+    assert_eq!(client.ask("EXEC x"), format!("-EXECABORT {words}\r\n"));
+    assert_eq!(client.ask("EXEC"), "-ERR EXEC without MULTI\r\n");
+    assert_eq!(client.ask("GET k"), "$-1\r\n");
 }
 
 #[test]

@@ -201,3 +201,16 @@ fn a_server_that_is_not_there_is_an_error() {
     let error = run(&drive(address, Pace::Closed, 50), gets(u64::MAX)).expect_err("nobody listens");
     assert_eq!(error, format!("{address} did not answer a single request"));
 }
+
+#[test]
+fn a_rate_that_nobody_can_keep_is_a_closed_loop_with_a_backlog() {
+    let address = serve(|_| Some(FOUND));
+    let drive = Drive { connections: 4, ..drive(address, Pace::PerSecond(1e8), 100) };
+    let measured = measured(&drive, u64::MAX);
+    // The last due time is 10 ns before the end, and every answer was read as it came.
+    assert_eq!(good(&measured) + measured.unsent(), 10_000_000);
+    assert_eq!(measured.bad(), measured.unsent());
+    assert!(measured.good_in_time > 4, "only the first requests of {}", measured.good_in_time);
+    // They count from when they were due.
+    assert!(measured.all().from_due_ms(50.0) > 20.0);
+}

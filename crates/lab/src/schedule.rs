@@ -102,6 +102,18 @@ impl Lane {
         taken
     }
 
+    /// Passes over the turns that are due before `elapsed_ns`.
+    pub(crate) fn pass_over(&mut self, elapsed_ns: u64) {
+        let due = self.schedule.due_before(elapsed_ns);
+        let (turn, number) = (due / self.schedule.connections, (due % self.schedule.connections) as usize);
+        let next = number.saturating_sub(self.first).div_ceil(self.threads);
+        let next = if next < self.connections { (turn, next) } else { (turn + 1, 0) };
+        if next > (self.next_turn, self.next_connection) {
+            (self.next_turn, self.next_connection) = next;
+            self.next_due_ns = self.due_ns(self.next_connection, self.next_turn);
+        }
+    }
+
     /// How many requests of the thread's own connection `index` are due before `elapsed_ns`.
     pub(crate) fn due_before(&self, index: usize, elapsed_ns: u64) -> u64 {
         let number = (self.first + index * self.threads) as u64;
@@ -182,6 +194,25 @@ mod tests {
             sent.sort_unstable();
             let expected: Vec<u64> = (0..rounds * connections as u64).map(|n| schedule.of_number(n)).collect();
             prop_assert_eq!(sent, expected);
+        }
+
+        #[test]
+        fn turns_are_passed_over_up_to_a_time_and_none_behind_it(
+            rate in 1.0_f64..5e7, connections in 1_usize..70, threads in 1_usize..9, us in 0_u64..10_000, advanced in 0_usize..50,
+        ) {
+            prop_assume!(threads <= connections);
+            for thread in 0..threads {
+                let own = connections_of(thread, threads, connections);
+                let mut slow = Lane::new(Schedule::new(rate, connections), thread, threads, own);
+                (0..advanced).for_each(|_| _ = slow.advance());
+                let mut fast = slow.clone();
+                fast.pass_over(us * 1_000);
+                while slow.next_due_ns() < us * 1_000 {
+                    slow.advance();
+                }
+                prop_assert_eq!((fast.next_turn, fast.next_connection), (slow.next_turn, slow.next_connection));
+                prop_assert_eq!(fast.next_due_ns(), slow.next_due_ns());
+            }
         }
 
         #[test]

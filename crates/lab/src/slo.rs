@@ -77,7 +77,7 @@ impl Bound {
             "rate" => What::Rate,
             _ => {
                 let percentile = name.strip_prefix('p').and_then(|digits| digits.parse::<f64>().ok());
-                What::Percentile(percentile.filter(|p| (0.0..=100.0).contains(p)).ok_or_else(wrong)?)
+                What::Percentile(percentile.filter(|p| *p > 0.0 && *p <= 100.0).ok_or_else(wrong)?)
             }
         };
         if text.contains('>') != (what == What::Rate) {
@@ -85,7 +85,14 @@ impl Bound {
         }
         let limit = match what {
             What::Percentile(_) | What::Mean | What::Max => scaled(limit, &TIMES),
-            What::Errors => scaled(limit, &SHARES),
+            What::Errors => match scaled(limit, &SHARES) {
+                // It would hold whatever happens, and was meant as something else.
+                Some(share) if share > 1.0 || (share >= 1.0 && !limit.ends_with('%')) => {
+                    let wanted = "a share of the requests, as in errors<0.1% or errors<0.001";
+                    return Err(format!("`{text}` bounds nothing: expected {wanted}"));
+                }
+                share => share,
+            },
             What::Rate => scaled(limit, &RATES),
         };
         Ok(Self { text: text.to_owned(), what, limit: limit.ok_or_else(wrong)? })
@@ -212,10 +219,24 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for text in
-            ["", "p99", "p99<", "p99<5", "p101<5ms", "x<5ms", "errors<-1%", "rate<5", "p99>5ms", "p99<5ms,"]
-        {
+        for text in [
+            "",
+            "p99",
+            "p99<",
+            "p99<5",
+            "p101<5ms",
+            "x<5ms",
+            "errors<-1%",
+            "rate<5",
+            "p99>5ms",
+            "p99<5ms,",
+            "p0<5ms",
+        ] {
             assert!(Slo::parse(text).is_err(), "{text}");
         }
+        for text in ["errors<5", "errors<1", "errors<200%"] {
+            assert!(Slo::parse(text).is_err_and(|reason| reason.contains("errors<0.1%")), "{text}");
+        }
+        assert!(Slo::parse("errors<100%,errors<0.5,errors<0,p100<1s").is_ok());
     }
 }

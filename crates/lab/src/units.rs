@@ -45,7 +45,7 @@ const TIME_MS_MAX: u64 = 100 * 366 * 24 * 3600 * 1000;
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let wanted = || format!("`{text}` is not a size such as 100, 4KiB or 1MiB");
     let plain = text.strip_suffix("iB").or_else(|| text.strip_suffix('B')).unwrap_or(text);
-    scan(plain, 1024, "", &["K", "M", "G"]).ok_or_else(wanted)
+    scan(plain, 1024, "", &["K", "M", "G", "T"]).ok_or_else(wanted)
 }
 
 /// wrk goes over to the next unit at 85 % of it, and never uses its last one.

@@ -1,8 +1,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use ladoga_model::Ttl;
+use ladoga_model::{Ttl, check_key};
 
 use crate::backup_arguments::{BackupArguments, RestoreArguments};
 use crate::batch_arguments::{BatchArguments, ExportArguments, ImportArguments};
@@ -134,7 +135,7 @@ wrong.";
 #[derive(Debug, Args)]
 pub(crate) struct GetArguments {
     /// Key, 1 to 4096 bytes
-    #[arg(value_name = "KEY")]
+    #[arg(value_name = "KEY", value_parser = key_parser())]
     pub(crate) key: OsString,
     /// Print the `ETag`, which stands for this version of the value, instead of the value
     #[arg(long)]
@@ -146,7 +147,7 @@ pub(crate) struct GetArguments {
 #[derive(Debug, Args)]
 pub(crate) struct DeleteArguments {
     /// Key, 1 to 4096 bytes
-    #[arg(value_name = "KEY")]
+    #[arg(value_name = "KEY", value_parser = key_parser())]
     pub(crate) key: OsString,
     /// Delete only if the value still has this `ETag`; * stands for any
     #[arg(long, value_name = "ETAG")]
@@ -170,7 +171,7 @@ the command line is wrong.";
 #[derive(Debug, Args)]
 pub(crate) struct IncrementArguments {
     /// Key, 1 to 4096 bytes
-    #[arg(value_name = "KEY")]
+    #[arg(value_name = "KEY", value_parser = key_parser())]
     pub(crate) key: OsString,
     /// Number to add
     #[arg(value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
@@ -200,6 +201,14 @@ pub(crate) enum Life {
     Unlimited,
 }
 
+/// A key that can be stored. Any other is told before the node is asked.
+fn key_parser() -> impl TypedValueParser<Value = OsString> {
+    OsStringValueParser::new().try_map(|key| match check_key(key.as_encoded_bytes()) {
+        Ok(()) => Ok(key),
+        Err(error) => Err(error.to_string()),
+    })
+}
+
 fn parse_life(text: &str) -> Result<Life, String> {
     if text == "none" {
         return Ok(Life::Unlimited);
@@ -210,7 +219,7 @@ fn parse_life(text: &str) -> Result<Life, String> {
 #[derive(Debug, Args)]
 pub(crate) struct ExpireArguments {
     /// Key, 1 to 4096 bytes
-    #[arg(value_name = "KEY")]
+    #[arg(value_name = "KEY", value_parser = key_parser())]
     pub(crate) key: OsString,
     /// Time after which the value is gone, such as 1500ms, 60s, 5m, 12h or 30d, counted from now; none if it is to stay
     #[arg(value_name = "DURATION", value_parser = parse_life, allow_hyphen_values = true)]
@@ -245,7 +254,7 @@ fn parse_ttl(text: &str) -> Result<Ttl, String> {
 #[command(after_help = PUT_HELP)]
 pub(crate) struct PutArguments {
     /// Key, 1 to 4096 bytes
-    #[arg(value_name = "KEY")]
+    #[arg(value_name = "KEY", value_parser = key_parser())]
     pub(crate) key: OsString,
     /// Value, up to 64 MiB [default: standard input]
     #[arg(value_name = "VALUE")]

@@ -147,9 +147,13 @@ fn backup_rate(text: &str) -> Result<BackupRate, String> {
 pub(crate) struct PruneArguments {
     #[command(flatten)]
     pub(crate) repository: RepositoryArguments,
-    /// How many backups to keep
-    #[arg(long, value_name = "N")]
+    /// How many backups to keep, at least 1
+    #[arg(long, value_name = "N", value_parser = parse_keep)]
     pub(crate) keep: NonZeroUsize,
+}
+
+fn parse_keep(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "expected a number of backups, at least 1".to_owned())
 }
 
 fn point_in_time(text: &str) -> Result<u64, String> {

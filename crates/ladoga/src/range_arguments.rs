@@ -26,7 +26,7 @@ Exit codes: 0 if the whole range was printed; 1 if it was not; 2 if the command 
 #[command(after_help = RANGE_FORMAT)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that can be typed")]
 pub(crate) struct RangeArguments {
-    /// First key
+    /// First key; not needed with --prefix or --after
     #[arg(value_name = "START", required_unless_present_any = ["prefix", "after"])]
     pub(crate) start: Option<OsString>,
     #[command(flatten)]

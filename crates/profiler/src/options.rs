@@ -22,7 +22,7 @@ impl FromStr for Kind {
     fn from_str(text: &str) -> Result<Self, ProfileError> {
         Kind::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| ProfileError::BadOption {
             option: "kind",
-            found: text.to_owned(),
+            found: if text.is_empty() { "empty".to_owned() } else { text.to_owned() },
             expected: "cpu, alloc or lock".to_owned(),
         })
     }

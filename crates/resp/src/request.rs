@@ -87,7 +87,7 @@ impl Request {
     }
 
     /// All arguments from this number on.
-    pub fn from(&self, number: usize) -> impl Iterator<Item = &[u8]> {
+    pub fn from(&self, number: usize) -> impl ExactSizeIterator<Item = &[u8]> {
         (number..self.len()).map(|number| &self[number])
     }
 

@@ -8,8 +8,9 @@ use super::arguments::is;
 use super::failed::Failed;
 use super::serve::{Conversation, Parting};
 use super::served::{CommandResult, Served};
-use super::server::{self, REDIS_VERSION, unknown_subcommand, wrong_arguments};
+use super::server::REDIS_VERSION;
 use super::session::Replies;
+use super::subcommands;
 use super::table::{Command, Verb};
 
 /// What Redis says to those who greet before they have said who they are.
@@ -47,7 +48,7 @@ impl<K: KeyValue> Conversation<'_, K> {
                 self.session.reset();
                 Ok(Reply::Simple("RESET").into())
             }
-            Verb::Acl => self.acl(request),
+            Verb::Acl => Ok(self.acl(request)),
             Verb::LadogaReplicas => self.replicas(request),
             // By `EXEC`, nothing is watched any more.
             Verb::Unwatch => Ok(Served::OK),
@@ -118,11 +119,11 @@ impl<K: KeyValue> Conversation<'_, K> {
     }
 
     /// `ACL WHOAMI`. Tokens are administered by files, and not by commands.
-    fn acl(&self, request: &Request) -> CommandResult {
-        if is(&request[1], "WHOAMI") && request.len() == 2 {
-            return Ok(Reply::text(self.user().to_owned()).into());
+    fn acl(&self, request: &Request) -> Served {
+        match subcommands::name(Verb::Acl, request) {
+            "HELP" => subcommands::help("ACL", Verb::Acl).into(),
+            _ => Reply::text(self.user().to_owned()).into(),
         }
-        server::nothing_of("ACL", request)
     }
 
     /// Who speaks: a token, or who everybody is without one.
@@ -157,28 +158,11 @@ impl<K: KeyValue> Conversation<'_, K> {
     }
 
     fn client(&mut self, request: &Request) -> CommandResult {
-        let (of, count) = (&request[1], request.len());
-        let known: [(&str, i64); 9] = [
-            ("ID", 2),
-            ("INFO", 2),
-            ("LIST", -2),
-            ("GETNAME", 2),
-            ("SETNAME", 3),
-            ("SETINFO", 4),
-            ("NO-EVICT", 3),
-            ("NO-TOUCH", 3),
-            ("REPLY", 3),
-        ];
-        let Some((name, arity)) = known.into_iter().find(|(name, _)| is(of, name)) else {
-            return Err(unknown_subcommand("CLIENT", of));
-        };
-        let count = count as i64;
-        if (arity > 0 && count != arity) || count < -arity {
-            return Err(wrong_arguments("client", name));
-        }
-        match name {
+        match subcommands::name(Verb::Client, request) {
             "ID" => Ok(Served::integer(self.session.id)),
-            "INFO" | "LIST" => Ok(Reply::Verbatim(self.describe()).into()),
+            "HELP" => Ok(subcommands::help("CLIENT", Verb::Client).into()),
+            "INFO" => Ok(Reply::Verbatim(self.describe()).into()),
+            "LIST" => self.list(request),
             "GETNAME" if self.session.name.is_empty() => Ok(Served::NULL),
             "GETNAME" => Ok(Reply::text(self.session.name.clone()).into()),
             "SETNAME" => {
@@ -188,6 +172,31 @@ impl<K: KeyValue> Conversation<'_, K> {
             "SETINFO" => self.library(&request[2], &request[3]),
             "REPLY" => self.reply_mode(&request[2]),
             _ if is(&request[2], "ON") || is(&request[2], "OFF") => Ok(Served::OK),
+            _ => Err(Failed::syntax()),
+        }
+    }
+
+    /// `CLIENT LIST [TYPE normal | ID NUMBER ...]`: of all connections, the one that asks.
+    fn list(&self, request: &Request) -> CommandResult {
+        let own = || Reply::Verbatim(self.describe()).into();
+        match (request.get(2), request.len()) {
+            (None, _) => Ok(own()),
+            (Some(option), 4) if is(option, "TYPE") => match &request[3] {
+                kind if is(kind, "NORMAL") => Ok(own()),
+                kind if ["MASTER", "REPLICA", "SLAVE", "PUBSUB"].iter().any(|known| is(kind, known)) => {
+                    Ok(Reply::Verbatim(String::new()).into())
+                }
+                kind => Err(Failed::of_word("Unknown client type", kind)),
+            },
+            (Some(option), 4..) if is(option, "ID") => {
+                let mut is_asked_for = false;
+                for id in request.from(3) {
+                    let id = parse_integer(id).filter(|id| *id > 0);
+                    let id = id.ok_or_else(|| Failed::err("Invalid client ID"))?;
+                    is_asked_for |= id == self.session.id as i64;
+                }
+                Ok(if is_asked_for { own() } else { Reply::Verbatim(String::new()).into() })
+            }
             _ => Err(Failed::syntax()),
         }
     }

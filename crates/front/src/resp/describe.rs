@@ -5,44 +5,37 @@ use ladoga_resp::{Reply, Request, matches};
 use super::arguments::is;
 use super::failed::Failed;
 use super::served::{CommandResult, Served};
-use super::server::{PATTERN_BYTES_MAX, unknown_subcommand, wrong_arguments};
-use super::table::{COMMANDS, Command, find};
+use super::server::PATTERN_BYTES_MAX;
+use super::subcommands;
+use super::table::{COMMANDS, Command, Verb, find};
 
 /// How many commands can be asked for at once.
 const NAMES_MAX: usize = 1_024;
 
 pub(super) fn command(request: &Request) -> CommandResult {
-    let Some(of) = request.get(1) else {
-        return Ok(Reply::Array(COMMANDS.iter().map(row).collect()).into());
-    };
-    if request.len() > 2 + NAMES_MAX && !is(of, "GETKEYS") {
+    let of = subcommands::name(Verb::Command, request);
+    if request.len() > 2 + NAMES_MAX && of != "GETKEYS" {
         return Err(Failed::err("at most 1024 commands can be asked for"));
     }
-    if is(of, "COUNT") && request.len() == 2 {
-        return Ok(Served::integer(COMMANDS.len()));
-    }
-    if is(of, "LIST") {
-        return list(request);
-    }
-    if is(of, "INFO") {
-        if request.len() == 2 {
-            return Ok(Reply::Array(COMMANDS.iter().map(row).collect()).into());
+    match of {
+        "COUNT" => Ok(Served::integer(COMMANDS.len())),
+        "LIST" => list(request),
+        "INFO" if request.len() > 2 => {
+            let rows = request.from(2).map(|name| find(name).map_or(Reply::NullArray, row));
+            Ok(Reply::Array(rows.collect()).into())
         }
-        let rows = request.from(2).map(|name| find(name).map_or(Reply::NullArray, row));
-        return Ok(Reply::Array(rows.collect()).into());
+        "DOCS" => {
+            let known: Vec<&Command> = match request.len() {
+                2 => COMMANDS.iter().collect(),
+                _ => request.from(2).filter_map(find).collect(),
+            };
+            let docs = known.into_iter().map(|command| (Reply::text(command.name), docs(command)));
+            Ok(Reply::Map(docs.collect()).into())
+        }
+        "GETKEYS" => keys(request),
+        "HELP" => Ok(subcommands::help("COMMAND", Verb::Command).into()),
+        _ => Ok(Reply::Array(COMMANDS.iter().map(row).collect()).into()),
     }
-    if is(of, "DOCS") {
-        let known: Vec<&Command> = match request.len() {
-            2 => COMMANDS.iter().collect(),
-            _ => request.from(2).filter_map(find).collect(),
-        };
-        let docs = known.into_iter().map(|command| (Reply::text(command.name), docs(command)));
-        return Ok(Reply::Map(docs.collect()).into());
-    }
-    if is(of, "GETKEYS") {
-        return keys(request);
-    }
-    Err(unknown_subcommand("COMMAND", of))
 }
 
 /// The names of all commands, or of some: `FILTERBY MODULE NAME`, `ACLCAT CATEGORY` or `PATTERN PATTERN`.
@@ -69,16 +62,14 @@ fn list(request: &Request) -> CommandResult {
 
 /// The keys of a request that stands behind `COMMAND GETKEYS`.
 fn keys(request: &Request) -> CommandResult {
-    if request.len() < 4 {
-        return Err(wrong_arguments("command", "getkeys"));
-    }
     let command = find(&request[2]).ok_or_else(|| Failed::err("Invalid command specified"))?;
     let arguments = request.len() - 2;
-    if !command.takes(arguments) {
+    if !command.takes(arguments) || subcommands::check(command, request.from(2)).is_err() {
         return Err(Failed::err("Invalid number of arguments specified for command"));
     }
-    let keys: Vec<Reply> =
-        command.key_positions(arguments).map(|position| Reply::Bulk(request.bytes(2 + position))).collect();
+    // With the fewest arguments that it takes, as `OBJECT HELP`, a command may end before its first key.
+    let positions = command.key_positions(arguments).filter(|position| *position < arguments);
+    let keys: Vec<Reply> = positions.map(|position| Reply::Bulk(request.bytes(2 + position))).collect();
     if keys.is_empty() {
         return Err(Failed::err("The command has no key arguments"));
     }
@@ -105,4 +96,20 @@ fn docs(command: &Command) -> Reply {
     let group = if command.is_of_session { "connection" } else { "string" };
     let fields = [("group", Reply::text(group)), ("arity", Reply::Integer(command.arity))];
     Reply::Map(fields.map(|(name, value)| (Reply::text(name), value)).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::subcommands::tests::{request, shortest};
+    use super::*;
+
+    #[test]
+    fn keys_are_found_in_requests_with_the_fewest_arguments() {
+        for (command, words) in shortest() {
+            let asked = request(&[vec!["COMMAND", "GETKEYS"], words.clone()].concat());
+            let found = keys(&asked);
+            let is_without_keys = command.keys.0 == 0 || words.len() as i64 <= command.keys.0;
+            assert_eq!(found.is_err(), is_without_keys, "{words:?}");
+        }
+    }
 }

@@ -5,12 +5,12 @@ use ladoga_service::KeyValue;
 
 use super::arguments::{Condition, SetOptions, is};
 use super::call::StoreCall;
-use super::failed::REPEATED_BYTES_MAX;
+use super::failed::{Failed, REPEATED_BYTES_MAX};
 use super::found::NewLifetime;
 use super::in_flight::{Begun, READS_MAX, Wave, later};
 use super::served::{CommandResult, Served};
 use super::table::{Command, Verb, find};
-use super::{describe, expiry, flush, keys, numbers, scan, server, strings, together};
+use super::{describe, expiry, flush, keys, numbers, scan, server, strings, subcommands, together};
 
 /// A request with more is served alone: its value may have to be written elsewhere before it has its turn.
 const WAVE_BYTES_MAX: usize = 32 << 10;
@@ -19,11 +19,12 @@ fn now(result: CommandResult) -> Begun {
     Begun::Served(Served::of(result))
 }
 
-/// The command that a request names, if it has as many arguments as that takes.
+/// The command that a request names, if it and its subcommand take as many arguments as there are.
 pub(super) fn command(request: &Request) -> Result<&'static Command, Reply> {
     let Some(command) = find(&request[0]) else { return Err(unknown(request)) };
     if command.takes(request.len()) {
-        return Ok(command);
+        let checked = subcommands::check(command, request.from(0));
+        return checked.map(|()| command).map_err(Failed::into_reply);
     }
     let name = command.name;
     Err(Reply::error(format_args!("wrong number of arguments for '{name}' command")))
@@ -183,9 +184,9 @@ fn about_the_node<K: KeyValue>(call: &StoreCall<K>, verb: Verb, request: &Reques
         Verb::Info => Ok(server::info(call, request)),
         Verb::Command => describe::command(request),
         Verb::Select => server::select(request),
-        Verb::Module => server::nothing_of("MODULE", request),
-        Verb::SlowLog => server::nothing_of("SLOWLOG", request),
-        Verb::Latency => server::nothing_of("LATENCY", request),
+        Verb::Module => Ok(server::nothing_of("MODULE", verb, request)),
+        Verb::SlowLog => Ok(server::nothing_of("SLOWLOG", verb, request)),
+        Verb::Latency => Ok(server::nothing_of("LATENCY", verb, request)),
         _ => unreachable!("it is served above, or by its connection"),
     }
 }

@@ -39,6 +39,8 @@ pub struct RespDoor<K> {
     /// Requests of the event loop that wait for room in the queues of the store.
     pub(super) paused: Rc<Cell<u64>>,
     pub(super) settings: RespSettings,
+    /// Since when the node is there.
+    started_ns: u64,
 }
 
 impl<K> RespDoor<K> {
@@ -51,7 +53,12 @@ impl<K> RespDoor<K> {
     ) -> RespDoor<K> {
         let id_step = door.metrics.loops.len() as u64;
         let next_id = Cell::new(event_loop as u64 + 1);
-        RespDoor { door, cursors, next_id, id_step, paused: Rc::default(), settings }
+        let started_ns = door.core.clock.monotonic_ns();
+        RespDoor { door, cursors, next_id, id_step, paused: Rc::default(), settings, started_ns }
+    }
+
+    pub(super) fn uptime_seconds(&self) -> u64 {
+        self.door.core.clock.monotonic_ns().saturating_sub(self.started_ns) / 1_000_000_000
     }
 
     /// A number that no other connection of the node has.

@@ -8,6 +8,8 @@ use super::failed::Failed;
 use super::found::{Effect, Found, NewLifetime};
 use super::served::{CommandResult, Served};
 use super::strings::all;
+use super::subcommands;
+use super::table::Verb;
 
 /// Values up to this length are kept in one piece by Redis, which clients can ask for.
 const EMBEDDED_BYTES_MAX: u64 = 44;
@@ -133,18 +135,9 @@ async fn put_copy<K: KeyValue>(
 }
 
 pub(super) async fn object<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
-    let (of, arguments) = (&request[1], request.len());
-    if is(of, "HELP") {
-        return Ok(Reply::Array(vec![
-            Reply::Simple("OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"),
-            Reply::Simple("ENCODING <key>, FREQ <key>, IDLETIME <key>, REFCOUNT <key>"),
-        ])
-        .into());
-    }
-    let known = ["ENCODING", "FREQ", "IDLETIME", "REFCOUNT"].into_iter().find(|known| is(of, known));
-    let Some(known) = known else { return Err(super::server::unknown_subcommand("OBJECT", of)) };
-    if arguments != 3 {
-        return Err(super::server::wrong_arguments("object", known));
+    let known = subcommands::name(Verb::Object, &request);
+    if known == "HELP" {
+        return Ok(subcommands::help("OBJECT", Verb::Object).into());
     }
     let Some(mut found) = call.find(&request[2], false).await? else { return Ok(Served::NULL) };
     if known == "ENCODING" && found.bytes <= INTEGER_BYTES_MAX {
@@ -171,11 +164,8 @@ fn encoding(found: &Found) -> &'static str {
 }
 
 pub(super) async fn memory<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
-    if !is(&request[1], "USAGE") {
-        return Err(super::server::unknown_subcommand("MEMORY", &request[1]));
-    }
-    if request.len() < 3 {
-        return Err(super::server::wrong_arguments("memory", "usage"));
+    if subcommands::name(Verb::Memory, &request) == "HELP" {
+        return Ok(subcommands::help("MEMORY", Verb::Memory).into());
     }
     match request.from(3).collect::<Vec<_>>()[..] {
         [] => {}

@@ -6,7 +6,7 @@
 //! - `serve`: a connection from its first request to its last reply; `in_flight`: requests that are served side by side;
 //!   `receive`: what a connection waits for, `ahead`: requests that have arrived behind them; `replies`: how they are answered; `measured`: what is counted of each
 //! - `session`: what a connection has been told: its version of the protocol, its name, its transaction
-//! - `table`: every command there is, how many arguments it takes, where its keys are
+//! - `table`: every command there is, how many arguments it takes, where its keys are; `subcommands`: the same of those behind its name
 //! - `dispatch`: from a request to what serves it; `transaction`: `MULTI` to `EXEC`, `queued`: what is kept in between
 //! - `exec`: transactions of a node on its own; `together`: commands that happen in one step there; `overlay`: what they have read
 //!   and written until then
@@ -50,6 +50,7 @@ mod served;
 mod server;
 mod session;
 mod strings;
+mod subcommands;
 mod table;
 mod together;
 mod transaction;

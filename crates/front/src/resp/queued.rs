@@ -50,6 +50,21 @@ impl Transaction {
         }
     }
 
+    /// The same, with what is replied. An `EXEC` that cannot be understood ends the transaction, as with Redis.
+    pub(super) fn misunderstand(&mut self, request: &Request, reply: Reply) -> Reply {
+        match reply {
+            Reply::Error(words) if is(&request[0], "EXEC") => {
+                *self = Transaction::default();
+                let words = words.strip_prefix("ERR ").unwrap_or(&words);
+                Reply::Error(format!("EXECABORT Transaction discarded because of: {words}"))
+            }
+            reply => {
+                self.spoil();
+                reply
+            }
+        }
+    }
+
     /// Keeps a request until `EXEC`, by itself: not what else arrived with it.
     pub(super) fn queue<K>(
         &mut self,

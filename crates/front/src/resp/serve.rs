@@ -205,7 +205,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         let command = match dispatch::command(&request) {
             Ok(command) => command,
             Err(reply) => {
-                self.session.transaction.spoil();
+                let reply = self.session.transaction.misunderstand(&request, reply);
                 return self.reply_alone(reply.into(), Measured::unknown(started_ns)).await;
             }
         };

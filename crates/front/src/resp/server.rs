@@ -8,19 +8,11 @@ use super::arguments::{integer, is};
 use super::call::StoreCall;
 use super::failed::{Failed, shown};
 use super::served::{CommandResult, Served};
+use super::subcommands;
+use super::table::Verb;
 
 /// The version of Redis that clients are told: what it can do with strings, this can.
 pub(super) const REDIS_VERSION: &str = "7.0.15";
-
-pub(super) fn unknown_subcommand(command: &str, found: &[u8]) -> Failed {
-    let found = shown(found);
-    Failed::Told(Reply::error(format_args!("unknown subcommand '{found}'. Try {command} HELP.")))
-}
-
-pub(super) fn wrong_arguments(command: &str, subcommand: &str) -> Failed {
-    let (command, subcommand) = (command.to_lowercase(), subcommand.to_lowercase());
-    Failed::Told(Reply::error(format_args!("wrong number of arguments for '{command}|{subcommand}' command")))
-}
 
 pub(super) fn ping(request: &Request) -> CommandResult {
     match request.len() {
@@ -64,16 +56,13 @@ pub(super) fn cluster() -> CommandResult {
     Err(Failed::err("This instance has cluster support disabled"))
 }
 
-/// `ACL` but for `WHOAMI`, `MODULE`, `SLOWLOG` and `LATENCY`: as of a server that has none of these.
-pub(super) fn nothing_of(command: &str, request: &Request) -> CommandResult {
-    let of = shown(&request[1]).to_uppercase();
-    match (command, &*of) {
-        ("MODULE", "LIST") | ("SLOWLOG", "GET") | ("LATENCY", "LATEST" | "HISTORY") => {
-            Ok(Reply::Array(Vec::new()).into())
-        }
-        ("SLOWLOG", "LEN") | ("LATENCY", "RESET") => Ok(Served::integer(0)),
-        ("SLOWLOG", "RESET") => Ok(Served::OK),
-        _ => Err(unknown_subcommand(command, &request[1])),
+/// `MODULE`, `SLOWLOG` and `LATENCY`: as of a server that has none of these.
+pub(super) fn nothing_of(command: &str, verb: Verb, request: &Request) -> Served {
+    match (verb, subcommands::name(verb, request)) {
+        (_, "HELP") => subcommands::help(command, verb).into(),
+        (Verb::SlowLog, "LEN") | (Verb::Latency, "RESET") => Served::integer(0),
+        (Verb::SlowLog, "RESET") => Served::OK,
+        _ => Reply::Array(Vec::new()).into(),
     }
 }
 
@@ -105,23 +94,22 @@ const fn appendfsync(durability: Durability) -> &'static str {
 }
 
 pub(super) fn config<K>(call: &StoreCall<K>, request: &Request) -> CommandResult {
-    let of = &request[1];
-    if is(of, "RESETSTAT") && request.len() == 2 {
-        return Ok(Served::OK);
+    match subcommands::name(Verb::Config, request) {
+        "GET" => settings(call, request),
+        "SET" => {
+            let name = shown(&request[2]);
+            let words = format_args!(
+                "CONFIG SET failed (possibly related to argument '{name}') - can't set immutable config"
+            );
+            Err(Failed::Told(Reply::error(words)))
+        }
+        "HELP" => Ok(subcommands::help("CONFIG", Verb::Config).into()),
+        _ => Ok(Served::OK),
     }
-    if is(of, "SET") && request.len() >= 4 {
-        let name = shown(&request[2]);
-        let words = format_args!(
-            "CONFIG SET failed (possibly related to argument '{name}') - can't set immutable config"
-        );
-        return Err(Failed::Told(Reply::error(words)));
-    }
-    if !is(of, "GET") {
-        return Err(unknown_subcommand("CONFIG", of));
-    }
-    if request.len() < 3 {
-        return Err(wrong_arguments("config", "get"));
-    }
+}
+
+/// `CONFIG GET`.
+fn settings<K>(call: &StoreCall<K>, request: &Request) -> CommandResult {
     if request.len() > 2 + PATTERNS_MAX || request.from(2).any(|pattern| pattern.len() > PATTERN_BYTES_MAX) {
         return Err(Failed::err("at most 64 settings can be asked for, by 128 bytes each"));
     }
@@ -132,11 +120,15 @@ pub(super) fn config<K>(call: &StoreCall<K>, request: &Request) -> CommandResult
     Ok(Reply::Map(wanted.map(|(name, value)| (Reply::text(name), Reply::text(value))).collect()).into())
 }
 
+const SECONDS_A_DAY: u64 = 24 * 60 * 60;
+
 /// `INFO`: what clients look for, and what is different here.
 pub(super) fn info<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Served {
     let (door, nodes) = (&call.door.door, call.door.door.nodes);
     let connections: u64 = door.metrics.loops.iter().map(|metrics| metrics.connections()).sum();
+    let accepted: u64 = door.metrics.loops.iter().map(|metrics| metrics.connections_total()).sum();
     let commands: u64 = door.metrics.loops.iter().map(|metrics| metrics.commands()).sum();
+    let uptime = call.door.uptime_seconds();
     let transactions = if door.is_alone {
         "MULTI, MSET, MSETNX, RENAME, COPY and DEL: all or nothing, isolated"
     } else {
@@ -151,6 +143,8 @@ pub(super) fn info<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Serve
                 ("os", std::env::consts::OS.to_owned()),
                 ("arch_bits", usize::BITS.to_string()),
                 ("process_id", std::process::id().to_string()),
+                ("uptime_in_seconds", uptime.to_string()),
+                ("uptime_in_days", (uptime / SECONDS_A_DAY).to_string()),
                 ("ladoga_version", env!("CARGO_PKG_VERSION").to_owned()),
                 ("ladoga_nodes", nodes.to_string()),
                 ("ladoga_transactions", transactions.to_owned()),
@@ -160,7 +154,7 @@ pub(super) fn info<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Serve
             "Clients",
             vec![("connected_clients", connections.to_string()), ("blocked_clients", "0".to_owned())],
         ),
-        ("Memory", vec![("maxmemory", "0".to_owned()), ("maxmemory_policy", "noeviction".to_owned())]),
+        ("Memory", memory()),
         (
             "Persistence",
             vec![
@@ -169,9 +163,16 @@ pub(super) fn info<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Serve
                 ("rdb_changes_since_last_save", "0".to_owned()),
             ],
         ),
-        ("Stats", vec![("total_commands_processed", commands.to_string())]),
+        (
+            "Stats",
+            vec![
+                ("total_connections_received", accepted.to_string()),
+                ("total_commands_processed", commands.to_string()),
+            ],
+        ),
         ("Replication", vec![("role", "master".to_owned()), ("connected_slaves", "0".to_owned())]),
         ("Cluster", vec![("cluster_enabled", "0".to_owned())]),
+        // How many keys there are, only reading all of them tells.
         ("Keyspace", vec![]),
     ];
     let is_wanted = |section: &str| {
@@ -188,4 +189,14 @@ pub(super) fn info<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Serve
         fields.iter().for_each(|(name, value)| text.extend([name, ":", value.as_str(), "\r\n"]));
     }
     Reply::Verbatim(text).into()
+}
+
+/// What the process holds of memory, if the system says so, and how Redis calls that there is no limit to what is stored.
+fn memory() -> Vec<(&'static str, String)> {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    let resident = pages.map(|pages| (pages * rustix::param::page_size() as u64).to_string());
+    let held = ["used_memory", "used_memory_rss"].map(|name| Some((name, resident.clone()?)));
+    let limits = [("maxmemory", "0".to_owned()), ("maxmemory_policy", "noeviction".to_owned())];
+    held.into_iter().flatten().chain(limits).collect()
 }

@@ -125,10 +125,10 @@ pub(crate) struct RunOptions {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct NodeOptions {
     /// When the node syncs writes, as for `ladoga serve` [default: everysec with --suite, whose stores did not sync; else that of a node]
-    #[arg(long, value_name = "WHEN", conflicts_with = "url")]
+    #[arg(long, value_name = "WHEN", conflicts_with = "url", value_parser = ["always", "everysec", "never"])]
     pub(crate) fsync: Option<String>,
     /// Memory budget of the node, as for `ladoga serve`
-    #[arg(long, value_name = "SIZE", conflicts_with = "url")]
+    #[arg(long, value_name = "SIZE", conflicts_with = "url", value_parser = parse_memory)]
     pub(crate) memory: Option<String>,
     /// Event loops of the node, as for `ladoga serve --threads`
     #[arg(long, value_name = "N", conflicts_with = "url")]
@@ -150,7 +150,12 @@ pub(crate) enum SuiteName {
     Reports,
 }
 
+const COMPARE_HELP: &str = "\
+Exit codes: 0 if the reports were compared, whatever changed; 1 if FILE cannot be written; 2 if the command line is wrong, a file is no
+report, or the two have no run in common.";
+
 #[derive(Debug, Args)]
+#[command(after_help = COMPARE_HELP)]
 pub(crate) struct CompareOptions {
     /// The older report
     #[arg(value_name = "BEFORE")]
@@ -164,6 +169,8 @@ pub(crate) struct CompareOptions {
 }
 
 const VALUE_BYTES_MAX: u64 = 64 << 20;
+/// A node takes no less.
+const MEMORY_BYTES_MIN: u64 = 16 << 20;
 
 impl NodeOptions {
     /// As they were typed.
@@ -247,7 +254,18 @@ impl RunOptions {
         if self.output.file_name().is_none() {
             return usage(&format!("-o is {}, expected the name of a file", self.output.display()));
         }
+        if self.output.extension().is_some_and(|ending| ending != "html" && ending != "htm") {
+            return usage(&format!("-o is {}, expected a name that ends with .html", self.output.display()));
+        }
         Ok(())
+    }
+}
+
+/// As it was typed, for the node reads it again: what that would refuse is refused before anything begins.
+fn parse_memory(text: &str) -> Result<String, String> {
+    match parse_size(&text.replacen(' ', "", 1)) {
+        Ok(MEMORY_BYTES_MIN..) => Ok(text.to_owned()),
+        _ => Err("expected at least 16MiB, as a size such as 512MiB or 4GiB".to_owned()),
     }
 }
 
@@ -297,6 +315,9 @@ pub(super) mod tests {
         let options = parsed("--workloads a,range --rates closed,20k --keys 5").unwrap();
         assert_eq!(options.workloads, [Name::YcsbA, Name::Range]);
         assert_eq!(options.rates, [Rate::Closed, Rate::Open(20_000)]);
+        for memory in ["16MiB", "1TiB", "4G", "500000000"] {
+            assert_eq!(parsed(&format!("--memory {memory} -o a.html")).unwrap().node.memory.unwrap(), memory);
+        }
     }
 
     #[test]
@@ -316,6 +337,10 @@ pub(super) mod tests {
             ("--alloc-interval 100", "1024 to"),
             ("--profile cpu --no-profile", "cannot be used with"),
             ("-o /", "expected the name of a file"),
+            ("-o x.txt", "ends with .html"),
+            ("--fsync maybe", "everysec"),
+            ("--memory 5", "at least 16MiB"),
+            ("--memory much", "such as 512MiB"),
         ] {
             let error = parsed(line).unwrap_err();
             assert!(error.contains(reason), "{line}: {error}");

@@ -1,5 +1,5 @@
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -141,6 +141,9 @@ impl Options {
         if self.connections > CONNECTIONS_MAX {
             return Err(format!("at most {CONNECTIONS_MAX} connections"));
         }
+        if self.rate.is_some_and(|rate| rate > RATE_MAX) {
+            return Err(format!("-R is at most {RATE_MAX}: no generator sends more"));
+        }
         if self.knobs.value.is_some_and(|bytes| bytes > VALUE_BYTES_MAX) {
             return Err(format!("a value has at most {VALUE_BYTES_MAX} bytes"));
         }
@@ -154,6 +157,10 @@ impl Options {
             if self.cert.is_some() {
                 return Err("--cert and --key show a certificate, which only https:// asks for".to_owned());
             }
+        }
+        let files = [("--json", &self.json), ("--hdr", &self.hdr), ("--html", &self.html)];
+        if let Some((flag, _)) = files.iter().find(|(_, path)| path.as_deref() == Some(Path::new("-"))) {
+            return Err(format!("{flag} is -, expected the name of a file: standard output has wrk's text"));
         }
         if self.find_knee && self.rate.is_some() {
             return Err("--find-knee chooses the rate itself: remove -R".to_owned());
@@ -187,6 +194,8 @@ impl Options {
 
 const THREADS_MAX: u64 = 1024;
 const CONNECTIONS_MAX: u64 = 1_000_000;
+/// Requests are due at whole nanoseconds.
+const RATE_MAX: u64 = 1_000_000_000;
 /// The node's own limit.
 const VALUE_BYTES_MAX: u64 = 64 << 20;
 
@@ -244,6 +253,17 @@ mod tests {
             (8, 3_000, 2),
             "the last one counts"
         );
+    }
+
+    #[test]
+    fn what_no_run_can_do_is_refused() {
+        for (line, reason) in [
+            ("-R 2G http://a", "-R is at most 1000000000"),
+            ("--json - http://a", "--json is -, expected the name of a file"),
+        ] {
+            let refused = parsed(line).unwrap().check().unwrap_err();
+            assert!(refused.starts_with(reason), "{line}: {refused}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! How a worker opens its connections, gives them up, and opens them again.
 
 use rustix::event::epoll;
+use rustix::io::Errno;
 
 use super::timers::Alarm;
 use super::worker::{SWEEP_NS_MIN, Worker};
@@ -31,20 +32,20 @@ impl Worker {
             let token = epoll::EventData::new_u64(index as u64);
             epoll::add(&self.poller, socket, token, epoll::EventFlags::OUT)
         });
-        if connected.is_err() {
-            self.connect_failed(index, now);
+        if let Err(why) = connected {
+            self.connect_failed(index, why, now);
         }
     }
 
     pub(super) fn go_on_connecting(&mut self, index: usize, now: u64) {
         match self.connections[index].go_on_connecting(self.tls.as_ref(), now) {
             Ok(()) => self.watch(index),
-            Err(_) => self.connect_failed(index, now),
+            Err(why) => self.connect_failed(index, why, now),
         }
     }
 
-    pub(super) fn connect_failed(&mut self, index: usize, now: u64) {
-        self.recorder.errors().connect += 1;
+    fn connect_failed(&mut self, index: usize, why: Errno, now: u64) {
+        self.recorder.connect_failed(why);
         let connection = &mut self.connections[index];
         connection.has_failed = true;
         connection.close();
@@ -74,7 +75,7 @@ impl Worker {
                 continue;
             }
             if connection.is_connecting() {
-                self.connect_failed(index, now);
+                self.connect_failed(index, Errno::TIMEDOUT, now);
             } else {
                 self.recorder.errors().timeout += 1;
                 self.give_up(index, Class::TimedOut, now);

@@ -10,17 +10,29 @@ use crate::stats::Class;
 
 impl Worker {
     /// Sends the requests that are due on connections that have room for them; returns the time.
+    ///
+    /// Each connection has its turn once at most. At a rate that cannot be kept there are always turns that are due, and the answers
+    /// would never be read: so the rest of them are passed over. Nothing is lost with that: a connection that had its turn owes
+    /// requests only if it has no room, and sends the next one when an answer comes, with its own due time.
     pub(super) fn release_due(&mut self) -> Outcome<u64> {
         let mut now = self.now();
+        let (begun_ns, mut turns) = (now, self.connections.len());
         while let Some(lane) = &mut self.lane
             && lane.next_due_ns() <= now
             && lane.next_due_ns() < self.plan.duration_ns
             && now < self.plan.last_send_ns()
             && !self.stop.load(Ordering::Relaxed)
         {
+            if turns == 0 {
+                lane.pass_over(begun_ns);
+                break;
+            }
+            turns -= 1;
             let index = lane.advance();
-            self.offer(index, now)?;
-            now = self.now();
+            if self.connections[index].has_room() {
+                self.offer(index, now)?;
+                now = self.now();
+            }
         }
         Ok(now)
     }

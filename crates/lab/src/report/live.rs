@@ -18,7 +18,10 @@ pub(crate) struct Live {
 impl Live {
     /// For a run of so many milliseconds.
     pub(crate) fn new(duration_ms: u64) -> Self {
-        Self { is_terminal: std::io::stderr().is_terminal(), seconds: duration_ms.div_ceil(1000) }
+        // A terminal that cannot erase a line would keep them all.
+        let can_erase = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        let is_terminal = std::io::stderr().is_terminal() && can_erase;
+        Self { is_terminal, seconds: duration_ms.div_ceil(1000) }
     }
 
     pub(crate) fn clear(&self) {

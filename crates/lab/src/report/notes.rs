@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::stats::{Class, Latencies, Limit, RunOutcome};
-use crate::units::format_time_us;
+use crate::units::{format_metric, format_time_us};
 
 /// What was asked for, as far as a note depends on it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -13,24 +13,35 @@ pub(crate) struct Asked {
     pub(crate) wants_percentiles: bool,
 }
 
+/// The share of a rate from which on it counts as reached.
+const RATE_REACHED: f64 = 0.99;
+/// A rate that was missed by fewer requests was not missed.
+const UNANSWERED_MIN: u64 = 100;
+
 pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Write) -> io::Result<()> {
     if outcome.is_interrupted {
         writeln!(out, "note: interrupted; these are the results up to then")?;
     }
     if outcome.threads_given_up > 0 {
-        let threads = outcome.threads_given_up;
-        writeln!(out, "note: {threads} threads did not return from the script, so `done` was not called")?;
+        let threads = counted(outcome.threads_given_up as u64, "thread");
+        writeln!(out, "note: {threads} did not return from the script, so `done` was not called")?;
     }
     if outcome.complete == 0 {
         writeln!(out, "note: no request was answered")?;
     }
+    if let (failed @ 1.., Some(why)) = (outcome.errors.connect, outcome.connect_error) {
+        let failed = counted(failed, "attempt");
+        writeln!(out, "note: {failed} to connect failed, the last one with: {}", io::Error::from(why))?;
+    }
     // A closed loop owes nothing, and yet may have lost what was on its way.
     let (unanswered, lost) = (outcome.unanswered.max(outcome.lost()), outcome.lost());
     if unanswered > 0 {
+        let (was, them) = if unanswered == 1 { ("was", "it") } else { ("were", "them") };
         writeln!(
             out,
-            "note: {unanswered} requests were due by the end and had no answer; no percentile contains them; --slo counts the \
-             time that they waited, and {lost} of them as errors"
+            "note: {} {was} due by the end and had no answer; no percentile contains {them}; --slo counts the time without one, \
+             and {lost} of {them} as errors",
+            counted(unanswered, "request")
         )?;
     }
     print_classes(outcome, out)?;
@@ -49,12 +60,36 @@ pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Writ
     for limit in outcome.limits() {
         writeln!(out, "note: {}", limit_in_words(limit))?;
     }
+    if let Some(rate) = missed_rate(outcome) {
+        let [asked, answered] = [rate, outcome.per_second()].map(format_metric);
+        let is_generator = |limit: &Limit| matches!(limit, Limit::Cpu(_) | Limit::Late(_));
+        let why = if outcome.limits().iter().any(is_generator) {
+            "the generator was the limit, as said above"
+        } else {
+            "the connections waited for answers: the server was the limit, or their number (-c)"
+        };
+        writeln!(
+            out,
+            "note: the rate was not reached: {asked}/s were asked for, {answered}/s answered; {why}"
+        )?;
+    }
     let idle = outcome.seconds.iter().filter(|second| second.completed == 0).count();
-    // The last interval is seldom a whole one.
-    if idle > 1 && outcome.complete > 0 {
+    if idle > 0 && outcome.complete > 0 {
         writeln!(out, "note: in {idle} of {} seconds nothing completed", outcome.seconds.len())?;
     }
     Ok(())
+}
+
+/// The rate that was asked for, if it was not reached by more than what was on its way at the end.
+fn missed_rate(outcome: &RunOutcome) -> Option<f64> {
+    let is_missed =
+        |rate: &f64| outcome.per_second() < RATE_REACHED * rate && outcome.unanswered > UNANSWERED_MIN;
+    outcome.rate.filter(is_missed).filter(|_| outcome.complete > 0 && !outcome.is_interrupted)
+}
+
+/// So many of something, in words.
+fn counted(number: u64, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 /// Answers by class, if there are any but successful ones.
@@ -154,12 +189,30 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_that_was_not_reached_is_said_with_what_held_it_up() {
+        let mut outcome = RunOutcome::new(Some(1e8));
+        (outcome.complete, outcome.elapsed_ns, outcome.unanswered) = (60_000, 1_000_000_000, 99_940_000);
+        outcome.latencies.at(Class::Success, Method::Get).corrected.record(1_000_000).unwrap();
+        let text = notes(&outcome);
+        assert!(
+            text.contains("100.00M/s were asked for, 60.00k/s answered; the connections waited"),
+            "{text}"
+        );
+        outcome.cpu_shares = vec![0.99];
+        let text = notes(&outcome);
+        assert!(text.contains("answered; the generator was the limit"), "{text}");
+        outcome.unanswered = 3;
+        assert!(!notes(&outcome).contains("not reached"));
+    }
+
+    #[test]
     fn what_limited_the_result_is_said_in_words() {
         let mut outcome = RunOutcome::new(Some(1.0));
         outcome.cpu_shares = vec![0.4, 0.99];
         outcome.lateness.record(5_000_000).unwrap();
         outcome.steal_share = Some(0.1);
         outcome.unanswered = 7;
+        (outcome.errors.connect, outcome.connect_error) = (3, Some(rustix::io::Errno::MFILE));
         outcome.left.owed(1_000_000_000, 6);
         outcome.is_interrupted = true;
         outcome.latencies.at(Class::NOT_FOUND, Method::Get).corrected.record_n(1_000_000, 3).unwrap();
@@ -168,6 +221,7 @@ mod tests {
             "interrupted",
             "no request",
             "7 requests were due",
+            "3 attempts to connect failed, the last one with: Too many open files",
             "and 6 of them as errors",
             "99 % of a core",
             "5.0",

@@ -38,6 +38,10 @@ impl Interval {
         self.errors = Default::default();
     }
 
+    fn is_empty(&self) -> bool {
+        self.ended == 0 && self.errors.iter().all(|count| *count == 0) && self.latencies.is_empty()
+    }
+
     fn add_errors(&mut self, errors: [u64; ERROR_KINDS.len()]) {
         self.errors.iter_mut().zip(errors).for_each(|(sum, more)| *sum += more);
     }
@@ -101,12 +105,15 @@ impl Seconds {
         whole.map(|(_, merged)| self.close(merged)).unwrap_or_default()
     }
 
-    /// What some thread never delivered, because it stopped early, and the second that was not over.
+    /// What some thread never delivered, because it stopped early, and the second that was not over; but not one that had hardly begun,
+    /// in which nothing happened: it would look like a standstill.
     pub(crate) fn finish(mut self) -> Vec<Over> {
         let rest = std::mem::take(&mut self.open);
         let mut over: Vec<Over> = rest.into_values().flat_map(|(_, merged)| self.close(merged)).collect();
-        let (second, latencies) = close_second(self.second);
-        over.push(Over::Second(second, latencies));
+        if self.second.number == 0 || !self.second.is_empty() {
+            let (second, latencies) = close_second(self.second);
+            over.push(Over::Second(second, latencies));
+        }
         over
     }
 
@@ -177,20 +184,30 @@ mod tests {
         let whole = seconds_of(&over);
         assert_eq!((whole.len(), whole[0].number, whole[0].completed, whole[0].errors), (1, 0, 20, 20));
         assert_eq!(whole[0].errors_by_kind, [0, 20, 0]);
-        interval.clear();
-        interval.number = 10;
+        (interval.number, interval.ended) = (10, 3);
         assert!(seconds.add(&interval).is_empty());
         let rest = seconds_of(&seconds.finish());
-        let silent =
-            Second { number: 1, completed: 0, errors: 0, errors_by_kind: [0; 3], percentiles_ns: None };
-        assert_eq!(rest, [silent]);
+        assert_eq!((rest.len(), rest[0].number, rest[0].completed), (1, 1, 3));
+    }
+
+    #[test]
+    fn a_second_that_has_hardly_begun_is_not_one_in_which_nothing_completed() {
+        let mut seconds = Seconds::new(1);
+        let mut over = Vec::new();
+        for number in 0..21 {
+            over.extend(seconds.add(&Interval { number, ..Interval::new() }));
+        }
+        over.extend(seconds.finish());
+        let completed: Vec<_> =
+            seconds_of(&over).iter().map(|second| (second.number, second.completed)).collect();
+        assert_eq!(completed, [(0, 0), (1, 0)], "the server stood still for two seconds, and not for three");
     }
 
     #[test]
     fn a_hole_in_the_intervals_leaves_none_in_the_seconds() {
         let mut seconds = Seconds::new(1);
         let mut interval = Interval::new();
-        interval.number = 25;
+        (interval.number, interval.ended) = (25, 1);
         let mut over = seconds.add(&interval);
         over.extend(seconds.finish());
         let numbers: Vec<u64> = seconds_of(&over).iter().map(|second| second.number).collect();

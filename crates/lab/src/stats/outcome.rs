@@ -1,4 +1,5 @@
 use hdrhistogram::Histogram;
+use rustix::io::Errno;
 
 use super::answers::Answers;
 use super::class::Class;
@@ -37,6 +38,8 @@ pub(crate) struct RunOutcome {
     pub(crate) complete: u64,
     pub(crate) bytes: u64,
     pub(crate) errors: Errors,
+    /// Why the last attempt of some thread to connect failed.
+    pub(crate) connect_error: Option<Errno>,
     pub(crate) elapsed_ns: u64,
     /// Due by the end, and without an answer; none in a closed loop.
     pub(crate) unanswered: u64,
@@ -64,6 +67,7 @@ impl RunOutcome {
             complete: 0,
             bytes: 0,
             errors: Errors::default(),
+            connect_error: None,
             elapsed_ns: 0,
             unanswered: 0,
             left: Unanswered::new(),
@@ -92,6 +96,7 @@ impl RunOutcome {
             whole.complete += thread.complete;
             whole.bytes += thread.bytes;
             whole.errors.add(&thread.errors);
+            whole.connect_error = thread.connect_error.or(whole.connect_error);
             whole.elapsed_ns = whole.elapsed_ns.max(thread.elapsed_ns);
             whole.unanswered += thread.unanswered;
             whole.left.add(&thread.left);

@@ -3,6 +3,8 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustix::io::Errno;
+
 use super::class::{Class, NO_ANSWER, error_kind};
 use super::interval::{INTERVAL_NS, INTERVALS_HELD, Interval};
 use super::thread_outcome::{Errors, ThreadOutcome};
@@ -91,6 +93,12 @@ impl Recorder {
 
     pub(crate) fn errors(&mut self) -> &mut Errors {
         &mut self.outcome().errors
+    }
+
+    pub(crate) fn connect_failed(&mut self, why: Errno) {
+        let outcome = self.outcome();
+        outcome.errors.connect += 1;
+        outcome.connect_error = Some(why);
     }
 
     pub(crate) fn add_bytes(&mut self, bytes: usize) {

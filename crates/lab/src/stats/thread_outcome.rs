@@ -1,4 +1,5 @@
 use hdrhistogram::Histogram;
+use rustix::io::Errno;
 
 use super::answers::Answers;
 use super::latencies::{add, ns_histogram};
@@ -60,6 +61,8 @@ pub(crate) struct ThreadOutcome {
     pub(crate) complete: u64,
     pub(crate) bytes: u64,
     pub(crate) errors: Errors,
+    /// Why the last attempt to connect failed.
+    pub(crate) connect_error: Option<Errno>,
     pub(crate) cpu_ns: u64,
     pub(crate) elapsed_ns: u64,
     /// Due by the end, and without an answer; none in a closed loop.
@@ -77,6 +80,7 @@ impl ThreadOutcome {
             complete: 0,
             bytes: 0,
             errors: Errors::default(),
+            connect_error: None,
             cpu_ns: 0,
             elapsed_ns: 0,
             unanswered: 0,

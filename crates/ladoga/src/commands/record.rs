@@ -48,7 +48,8 @@ pub(super) fn record(line: &[u8], now_ms: u64) -> Result<Record, String> {
     if line.trim_ascii().is_empty() {
         return Ok(Record::Blank);
     }
-    let mut members: Map<String, Value> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let mut members: Map<String, Value> =
+        serde_json::from_slice(line).map_err(|error| format!("it is no JSON object: {error}"))?;
     members.remove("etag");
     let mut ttl_ms = None;
     if let Some(expires) = members.remove("expires_ms") {

@@ -3,7 +3,7 @@ use std::io::{Write, stdout};
 use ladoga_access::{Grant, Rate, TokenEntry, TokenFile, generate, moment_text};
 use ring::rand::{SecureRandom, SystemRandom};
 
-use super::Failure;
+use super::{Failure, complain};
 use crate::token_arguments::{CreateArguments, Expiry, RevokeArguments, TokenCommand, TokensFile};
 use crate::tokens::TokenStore;
 
@@ -28,11 +28,19 @@ fn create(arguments: &CreateArguments) -> Result<(), Failure> {
     SystemRandom::new().fill(&mut random).map_err(no_random)?;
     let (token, hash) = generate(id, random);
     let prefixes = arguments.prefix.iter().map(|prefix| Box::from(prefix.as_bytes()));
+    let now_ms = ladoga_env::real::env()?.clock.wall_ms();
+    let expires_at_ms = arguments.expires.map(|expiry| expires_at_ms(expiry, now_ms));
+    if let Some(past_ms) = expires_at_ms.filter(|at_ms| *at_ms <= now_ms) {
+        complain(format_args!(
+            "warning: --expires is {}, which has passed: nobody can use the token",
+            moment_text(past_ms)
+        ));
+    }
     store.tokens.tokens.push(TokenEntry {
         id: id.clone(),
         hash,
         grant: Grant::new(arguments.scopes, prefixes),
-        expires_at_ms: arguments.expires.map(expires_at_ms).transpose()?,
+        expires_at_ms,
         requests: arguments.requests_per_second.and_then(Rate::per_second),
         bytes: arguments.bytes_per_second.and_then(Rate::per_second),
     });
@@ -42,10 +50,10 @@ fn create(arguments: &CreateArguments) -> Result<(), Failure> {
     Ok(writeln!(stdout().lock(), "{token}")?)
 }
 
-fn expires_at_ms(expiry: Expiry) -> Result<u64, Failure> {
+const fn expires_at_ms(expiry: Expiry, now_ms: u64) -> u64 {
     match expiry {
-        Expiry::At(at_ms) => Ok(at_ms),
-        Expiry::After(ttl) => Ok(ladoga_env::real::env()?.clock.wall_ms() + ttl.ms()),
+        Expiry::At(at_ms) => at_ms,
+        Expiry::After(ttl) => now_ms + ttl.ms(),
     }
 }
 

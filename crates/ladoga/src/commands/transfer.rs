@@ -165,7 +165,10 @@ fn pass_on_records(
                 return Ok(());
             }
         }
-        taken.map_err(|reason| io::Error::other(format!("line {number} was not imported: {reason}")))?;
+        taken.map_err(|reason| {
+            let wanted = "expected the lines that ladoga export writes";
+            io::Error::other(format!("line {number} was not imported: {reason}; {wanted}"))
+        })?;
     }
     Ok(())
 }

@@ -249,7 +249,7 @@ mod tests {
         let error = read(&flags, &[], "").expect_err("too little").to_string();
         assert_eq!(
             error,
-            "--memory is '1MiB', expected at least 16MiB, as a size such as 512MiB, 4GiB or 1000000"
+            "--memory is '1MiB', expected at least 16MiB, as a size such as 512MiB, 4GiB or 500000000"
         );
         let error =
             read(&ServeFlags::default(), &[("LADOGA_THREADS", "0")], "").expect_err("none").to_string();

@@ -103,7 +103,7 @@ pub(super) fn memory(text: &str) -> Result<u64, String> {
     match size(text) {
         Some(bytes) if bytes > u128::from(MEMORY_BYTES_MAX) => Err(format!("at most {most}")),
         Some(bytes) if bytes >= u128::from(MEMORY_BYTES_MIN) => Ok(bytes as u64),
-        _ => Err(format!("at least {least}, as a size such as 512MiB, 4GiB or 1000000")),
+        _ => Err(format!("at least {least}, as a size such as 512MiB, 4GiB or 500000000")),
     }
 }
 
@@ -193,7 +193,11 @@ pub(crate) fn format_size(bytes: u64) -> String {
             return format!("{whole}{unit}");
         }
     }
-    format!("{:.1}MiB", bytes as f64 / f64::from(1 << 20))
+    match bytes {
+        0..1_024 => format!("{bytes}B"),
+        1_024..1_048_576 => format!("{:.1}KiB", bytes as f64 / 1_024.0),
+        _ => format!("{:.1}MiB", bytes as f64 / f64::from(1 << 20)),
+    }
 }
 
 #[cfg(test)]
@@ -214,7 +218,7 @@ mod tests {
             assert_eq!(memory(text), Ok(bytes), "{text}");
         }
         for text in ["", "B", "MiB", "-1", "+16777216", "1.5GiB", "12 parsecs", "16777215"] {
-            let expected = "at least 16MiB, as a size such as 512MiB, 4GiB or 1000000";
+            let expected = "at least 16MiB, as a size such as 512MiB, 4GiB or 500000000";
             assert_eq!(memory(text), Err(expected.to_owned()), "{text}");
         }
         assert_eq!(memory("64TiB"), Ok(MEMORY_BYTES_MAX));
@@ -230,6 +234,7 @@ mod tests {
         assert_eq!(format_size(4 << 30), "4GiB");
         assert_eq!(format_size(48 << 10), "48KiB");
         assert_eq!(format_size((16 << 20) + 1), "16.0MiB");
+        assert_eq!((format_size(12_345), format_size(1_023)), ("12.1KiB".to_owned(), "1023B".to_owned()));
     }
 
     #[test]

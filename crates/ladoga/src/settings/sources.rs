@@ -286,7 +286,10 @@ fn check_keys(table: &Table, file_name: &str) -> Result<(), SettingError> {
         Some((key, value)) => Err(SettingError {
             name: format!("{key} in {file_name}"),
             value: text(value),
-            expected: format!("a known key: one of {}", WITH_FLAG.join(", ")),
+            expected: format!(
+                "a known key: one of {}",
+                [&WITH_FLAG[..], &WITHOUT_FLAG[..]].concat().join(", ")
+            ),
         }),
     }
 }
@@ -315,6 +318,9 @@ mod tests {
         {
             let error = file(text).err().expect("refused");
             assert!(error.starts_with(named), "{error}");
+            for key in ["fsync", "log_format", "disk_reads", "drain_timeout_ms"] {
+                assert!(error.contains(key), "{key} in {error}");
+            }
         }
         let error = file("no equals").err().expect("refused");
         assert!(error.starts_with("the file of settings is 'ladoga.toml', expected TOML: "), "{error}");

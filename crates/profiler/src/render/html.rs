@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::subtitle;
 use super::tree::{NameTree, escape, script_json};
-use crate::{Profile, date};
+use crate::{Kind, Profile, date};
 
 /// The style of flame graphs, their surroundings and the tooltip. Colours are variables of the page.
 pub const FLAME_STYLE: &str = include_str!("../assets/flame.css");
@@ -73,9 +73,24 @@ pub(super) fn head(profile: &Profile, extension: &str) -> String {
         ("taken", date(profile.started_unix_ns / 1_000_000_000)),
         ("program", format!("ladoga {}", program.version)),
         ("process", format!("{}: {}", program.process, program.command)),
-        ("again", format!("ladoga profile --kind {kind} --seconds {seconds} -o {kind}.{extension}")),
+        (
+            "again",
+            format!(
+                "ladoga profile --kind {kind} --seconds {seconds}{} -o {kind}.{extension}",
+                rate(profile)
+            ),
+        ),
     ];
     facts(&rows)
+}
+
+/// How often samples are taken, as it is asked for.
+fn rate(profile: &Profile) -> String {
+    match profile.kind {
+        Kind::Cpu => format!(" --hz {}", (1e9 / profile.period.max(1) as f64).round()),
+        Kind::Alloc => format!(" --alloc-interval {}", profile.period),
+        Kind::Lock => String::new(),
+    }
 }
 
 /// Names and values, for the head of a page.
@@ -103,7 +118,7 @@ mod tests {
             "<dd>2023-11-14 22:13 UTC</dd>",
             "<dd>ladoga 1.2.3 (commit abc)</dd>",
             "<dd>42: app --name &lt;/script&gt;</dd>",
-            "<dd>ladoga profile --kind cpu --seconds 2 -o cpu.html</dd>",
+            "<dd>ladoga profile --kind cpu --seconds 2 --hz 499 -o cpu.html</dd>",
         ] {
             assert!(page.contains(part), "{part} in the head");
         }

@@ -248,6 +248,11 @@ impl LoopMetrics {
         add(&self.connections_refused, 1);
     }
 
+    /// How many connections there ever were.
+    pub fn connections_total(&self) -> u64 {
+        self.connections_total.load(Ordering::Relaxed)
+    }
+
     /// How many connections there are.
     pub fn connections(&self) -> u64 {
         self.connections.load(Ordering::Relaxed)

@@ -81,7 +81,9 @@ fn verify_all(dir: &Path) -> Result<(), Failure> {
         complain(format_args!("{problem}"));
     }
     let size = format_size(verified.bytes);
-    writeln!(stdout(), "{}: {} backups, {} files, {size}", dir.display(), verified.backups, verified.files)?;
+    let counted = |count: u64, what| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let (backups, files) = (counted(verified.backups as u64, "backup"), counted(verified.files, "file"));
+    writeln!(stdout(), "{}: {backups}, {files}, {size}", dir.display())?;
     match verified.problems.len() {
         0 => Ok(writeln!(stdout(), "no problem found")?),
         1 => Err(Failure::Failed("1 problem found, named above".to_owned())),

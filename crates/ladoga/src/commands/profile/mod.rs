@@ -28,7 +28,7 @@ const PROFILE_BYTES_MAX: usize = 1 << 30;
 const LATE_MAX: Duration = Duration::from_mins(2);
 const OK: u16 = 200;
 /// The statuses with which a node refuses a profile and gives a reason.
-const REFUSALS: [u16; 8] = [400, 403, 408, 409, 431, 500, 501, 503];
+const REFUSALS: [u16; 10] = [400, 401, 403, 408, 409, 429, 431, 500, 501, 503];
 /// Every profile of a node has it, and nothing else.
 const PROFILE_HEADER: &str = "ladoga-profile";
 
@@ -59,7 +59,8 @@ fn take(arguments: &ProfileArguments, path: &Path) -> Result<(), Failure> {
         part.finish()?;
         let (seconds, kib) = (arguments.seconds, bytes.len() >> 10);
         let article = if *kind == Kind::Alloc { "an" } else { "a" };
-        let taken = format!("{article} {kind} profile of {seconds} s, {samples} samples, {kib} KiB");
+        let counted = if samples == 1 { "sample" } else { "samples" };
+        let taken = format!("{article} {kind} profile of {seconds} s, {samples} {counted}, {kib} KiB");
         writeln!(out, "{}: {taken}", path.display())?;
         if let Some(warning) = kind.warning(samples) {
             complain(format_args!("warning: {}: {warning}", path.display()));

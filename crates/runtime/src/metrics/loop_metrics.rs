@@ -6,9 +6,9 @@ use super::kinds::{COMMAND_KINDS, COMMAND_RESULTS, CommandKind, TAKEN, Taken};
 use crate::hot::HotKeys;
 
 /// The statuses that a node answers with.
-const STATUSES: [u16; 22] = [
-    101, 200, 201, 202, 304, 400, 403, 404, 405, 408, 409, 410, 411, 412, 413, 426, 431, 500, 501, 503, 504,
-    507,
+const STATUSES: [u16; 24] = [
+    101, 200, 201, 202, 304, 400, 401, 403, 404, 405, 408, 409, 410, 411, 412, 413, 426, 429, 431, 500, 501,
+    503, 504, 507,
 ];
 
 /// Those of them that a client may have wished for.

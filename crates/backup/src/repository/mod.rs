@@ -16,7 +16,6 @@ mod incoming;
 mod manifest;
 mod names;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -141,12 +140,11 @@ impl Repository {
         self.files_dir().join(name.to_string())
     }
 
-    /// Every file that is stored, by its tag.
-    pub(crate) fn stored(&self) -> Result<BTreeMap<crate::Tag, StoredName>, Error> {
+    /// Every file that is stored, and its length.
+    pub(crate) fn stored(&self) -> Result<Vec<(StoredName, u64)>, Error> {
         let dir = self.files_dir();
-        let names = self.disk.list(&dir).map_err(Error::io("list", &dir))?;
-        let stored = names.iter().filter_map(|name| name.parse::<StoredName>().ok());
-        Ok(stored.map(|name| (name.tag, name)).collect())
+        let names = self.disk.list_lengths(&dir).map_err(Error::io("list", &dir))?;
+        Ok(names.into_iter().filter_map(|(name, bytes)| Some((name.parse().ok()?, bytes))).collect())
     }
 
     /// The names of all backups, the oldest first.

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::merged::of_any_cluster;
 use crate::moment::text_of_ms;
 use crate::repository::{Backup, NodeBackup, Repository};
-use crate::restore::{GROUP_BYTES, Restored, SCRATCH, copy_files, expect_empty, open_scratch, write_merged};
+use crate::restore::{GROUP_BYTES, Restored, SCRATCH, copy_files, lock_empty, open_scratch, write_merged};
 use crate::slots::empty_slot;
 use crate::{PIECE_BYTES_MAX, Progress};
 
@@ -35,7 +35,7 @@ pub fn restore_at(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Backup, Restored), Error> {
     let disk = &*env.disk;
-    expect_empty(disk, target)?;
+    let _lock = lock_empty(disk, target)?;
     let backup = base(repository, at_ms, wanted)?;
     let logs = repository.logs_of(&backup)?;
     // The last timestamp of that millisecond.

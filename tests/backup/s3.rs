@@ -61,7 +61,11 @@ fn a_bucket_is_as_good_as_a_directory() {
     assert!(listed.text().starts_with(&id), "{listed:?}");
     let verified = about(&server, "verify", &[]).expect_success();
     assert!(verified.text().starts_with(&format!("{TO}: 2 backups, ")), "{verified:?}");
+    // Somebody has copied it there, with what a crash had left.
+    let left = ["files", "backups"].map(|folder| server.file(&format!("{PREFIX}/{folder}/left.new")));
+    left.iter().for_each(|path| fs::write(path, "left").expect("an object"));
     about(&server, "prune", &["--keep", "1"]).expect_success();
+    assert!(left.iter().all(|path| !path.exists()));
     assert!(!about(&server, "list", &[]).expect_success().text().contains(&id));
     // The node, the lock and whoever took the backup may be gone.
     drop(node);

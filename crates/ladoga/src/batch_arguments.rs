@@ -52,7 +52,8 @@ Examples:
   ladoga export --prefix user: | gzip > users.ndjson.gz
   ladoga export --url http://old:8080 | ladoga import - --url http://new:8080
 
-Exit codes: 0 if all records were printed; 1 if they were not; 2 if the command line is wrong.";
+Exit codes: 0 if all records were printed, or as many as their reader wanted, such as `head`; 1 if they were not; 2 if the command line
+is wrong.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXPORT_HELP)]

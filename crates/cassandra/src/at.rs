@@ -13,6 +13,7 @@ use scylla::statement::Consistency;
 use crate::consistency::consistency;
 use crate::failure::{Asked, unreachable};
 use crate::keyspace::{Keyspace, Prepared};
+use crate::retries::Tried;
 use crate::shared::Shared;
 
 /// What a request needs to go on by itself.
@@ -62,10 +63,10 @@ impl At {
     ) -> Result<QueryResult, Error> {
         let counts = &self.shared.counts;
         counts.statements.fetch_add(1, Ordering::Relaxed);
-        let result = self.session.execute_unpaged(statement.at(consistency), values).await;
-        let result = result.map_err(|error| {
+        let result = Tried::noted(self.session.execute_unpaged(statement.at(consistency), values)).await;
+        let result = result.map_err(|(error, tried)| {
             counts.failures.fetch_add(1, Ordering::Relaxed);
-            asked.failed(&error)
+            asked.failed(&error, tried)
         })?;
         if let Some(warning) = result.warnings().next() {
             self.shared.warnings.log(warning);

@@ -1,4 +1,5 @@
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -63,10 +64,11 @@ impl At {
     ) -> Result<QueryResult, Error> {
         let counts = &self.shared.counts;
         counts.statements.fetch_add(1, Ordering::Relaxed);
-        let result = Tried::noted(self.session.execute_unpaged(statement.at(consistency), values)).await;
-        let result = result.map_err(|(error, tried)| {
+        let mut request = pin!(Tried::noted(self.session.execute_unpaged(statement.at(consistency), values)));
+        let result = request.as_mut().await;
+        let result = result.map_err(|error| {
             counts.failures.fetch_add(1, Ordering::Relaxed);
-            asked.failed(&error, tried)
+            asked.failed(&error, Tried::of(request))
         })?;
         if let Some(warning) = result.warnings().next() {
             self.shared.warnings.log(warning);

@@ -3,10 +3,15 @@
 
 use std::cell::RefCell;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use scylla::errors::{DbError, RequestAttemptError};
 use scylla::policies::retry::{DefaultRetryPolicy, RequestInfo, RetryDecision, RetryPolicy, RetrySession};
+use tokio::task::futures::TaskLocalFuture;
+
+/// A request, and beside it what its attempts come to.
+pub(crate) type Noted<F> = TaskLocalFuture<RefCell<Tried>, F>;
 
 tokio::task_local! {
     /// Of the request that is under way. The driver asks about retries while it is polled.
@@ -23,10 +28,14 @@ pub(crate) struct Tried {
 }
 
 impl Tried {
-    /// Runs a request, and notes what its attempts come to.
-    pub(crate) async fn noted<T, E>(request: impl Future<Output = Result<T, E>>) -> Result<T, (E, Tried)> {
-        let run = async { request.await.map_err(|error| (error, TRIED.with(RefCell::take))) };
-        TRIED.scope(RefCell::default(), run).await
+    /// A request that notes what its attempts come to. It is not much larger than without: futures are on the stack.
+    pub(crate) fn noted<F: Future>(request: F) -> Noted<F> {
+        TRIED.scope(RefCell::default(), request)
+    }
+
+    /// What those of a request that has ended have come to.
+    pub(crate) fn of<F: Future>(request: Pin<&mut Noted<F>>) -> Tried {
+        request.take_value().map(RefCell::into_inner).unwrap_or_default()
     }
 
     fn note(&mut self, error: &RequestAttemptError) {

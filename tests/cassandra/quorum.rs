@@ -107,7 +107,7 @@ fn what_a_majority_acknowledged_stays_whatever_becomes_of_the_nodes() {
 fn too_few_copies_are_told_as_that_although_the_next_nodes_are_dead() {
     let Some(mut nodes) = cassandra(3, Setup::open(CommitLogSync::Batch)) else { return };
     let door = door(&nodes, "plain");
-    let target = |number: usize| format!("{}&replicas=2/3", entity(&format!("key{number}")));
+    let target = |number: usize| format!("{}&replicas=2/3", entity(format!("key{number}")));
     let mut connection = door.connect();
     assert_eq!(connection.request("PUT", &target(0), Some(b"value")).status, 201);
     nodes.node(1).kill();

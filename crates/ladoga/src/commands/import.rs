@@ -40,6 +40,7 @@ struct Import {
     /// Records that were too large for a batch, and were stored each by itself.
     large: u64,
     progress: ProgressLine,
+    clock: RealClock,
 }
 
 impl Import {
@@ -53,12 +54,12 @@ impl Import {
             first_failed_line: None,
             large: 0,
             progress: ProgressLine::of("records"),
+            clock: RealClock::new(),
         }
     }
 
     /// Stores the records in their order: a key may be there twice, so what is stored by itself waits for the answers to what is before it.
     fn run(&mut self) -> Result<(), Failure> {
-        let clock = RealClock::new();
         loop {
             if !self.source.has_lines() {
                 match self.input.wait() {
@@ -67,9 +68,9 @@ impl Import {
                     None => self.source.is_whole = true,
                 }
             }
-            let first = self.source.render(clock.wall_ms(), &self.unanswered);
+            let first = self.source.render(self.clock.wall_ms(), &self.unanswered);
             if !first.is_empty() {
-                self.send(&clock, first)?;
+                self.send(first)?;
             }
             match self.source.stop.take() {
                 None => {}
@@ -84,8 +85,9 @@ impl Import {
     }
 
     /// Sends `first` and what follows in one request, up to where the source stops or rests.
-    fn send(&mut self, clock: &RealClock, first: Vec<u8>) -> Result<(), Failure> {
-        let Import { url, input, source, unanswered, tally, first_failed_line, large, progress } = self;
+    fn send(&mut self, first: Vec<u8>) -> Result<(), Failure> {
+        let Import { url, input, source, unanswered, tally, first_failed_line, large, progress, clock } =
+            self;
         let unanswered = &*unanswered;
         let now_ms = || clock.monotonic_ns() / 1_000_000;
         let (mut next, began_ms) = (Some(first), now_ms());
@@ -155,10 +157,10 @@ struct Source {
 }
 
 impl Source {
-    fn add(&mut self, chunk: Chunk) {
-        self.bytes.extend_from_slice(&chunk.bytes);
+    fn add(&mut self, Chunk { bytes, is_within_a_line }: Chunk) {
+        self.bytes.extend(bytes);
         // What is longer than any record is looked at, so that it is refused.
-        self.is_whole = !chunk.is_within_a_line || self.bytes.len() > RECORD_BYTES_MAX;
+        self.is_whole = !is_within_a_line || self.bytes.len() > RECORD_BYTES_MAX;
     }
 
     const fn has_lines(&self) -> bool {

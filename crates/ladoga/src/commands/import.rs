@@ -32,7 +32,7 @@ pub(crate) fn import(arguments: &ImportArguments) -> Result<(), Failure> {
 struct Import {
     url: Url,
     input: Input,
-    source: Source,
+    source: RecordLines,
     /// The lines whose answers are still to come, in order.
     unanswered: Mutex<VecDeque<u64>>,
     tally: Tally,
@@ -48,7 +48,7 @@ impl Import {
         Import {
             url,
             input: Input::of(input),
-            source: Source::default(),
+            source: RecordLines::default(),
             unanswered: Mutex::default(),
             tally: Tally::default(),
             first_failed_line: None,
@@ -74,12 +74,12 @@ impl Import {
             }
             match self.source.stop.take() {
                 None => {}
-                Some(Stop::Large(large)) => {
+                Some(Pause::Large(large)) => {
                     let number = self.source.number;
                     put(&self.url, &large).map_err(|reason| not_imported(number, &reason))?;
                     self.large += 1;
                 }
-                Some(Stop::Failed(failure)) => return Err(failure),
+                Some(Pause::Failed(failure)) => return Err(failure),
             }
         }
     }
@@ -100,7 +100,7 @@ impl Import {
             }
             match input.next(false)? {
                 Ok(chunk) => source.add(chunk),
-                Err(error) => source.stop = Some(Stop::Failed(error.into())),
+                Err(error) => source.stop = Some(Pause::Failed(error.into())),
             }
             next = Some(source.render(clock.wall_ms(), unanswered));
         };
@@ -130,7 +130,7 @@ impl Import {
 }
 
 /// Why no more of the source goes into this request.
-enum Stop {
+enum Pause {
     /// This comes next, and is stored by itself.
     Large(Large),
     /// Nothing more comes.
@@ -145,7 +145,7 @@ struct Large {
 
 /// The lines of a file of records.
 #[derive(Default)]
-struct Source {
+struct RecordLines {
     /// What was read, from the next line on.
     bytes: Vec<u8>,
     /// Whether they end where a line does.
@@ -153,10 +153,10 @@ struct Source {
     /// Of the last line that was looked at.
     number: u64,
     expired: u64,
-    stop: Option<Stop>,
+    stop: Option<Pause>,
 }
 
-impl Source {
+impl RecordLines {
     fn add(&mut self, Chunk { bytes, is_within_a_line }: Chunk) {
         self.bytes.extend(bytes);
         // What is longer than any record is looked at, so that it is refused.
@@ -184,13 +184,13 @@ impl Source {
                     numbers.push_back(self.number);
                 }
                 Ok(Record::Large { key, value, ttl_ms }) => {
-                    self.stop = Some(Stop::Large(Large { key, value, ttl_ms }));
+                    self.stop = Some(Pause::Large(Large { key, value, ttl_ms }));
                     break;
                 }
                 Ok(Record::Expired) => self.expired += 1,
                 Ok(Record::Blank) => {}
                 Err(reason) => {
-                    self.stop = Some(Stop::Failed(not_imported(self.number, &reason)));
+                    self.stop = Some(Pause::Failed(not_imported(self.number, &reason)));
                     break;
                 }
             }
@@ -218,9 +218,10 @@ mod tests {
 
     #[test]
     fn what_has_expired_while_it_waited_is_left_out() {
-        let (mut source, unanswered) = (Source::default(), Mutex::default());
+        let (mut source, unanswered) = (RecordLines::default(), Mutex::default());
         let line = b"{\"key\":\"a\",\"value\":\"\",\"expires_ms\":2000}\n";
-        let add = |source: &mut Source| source.add(Chunk { bytes: line.to_vec(), is_within_a_line: false });
+        let add =
+            |source: &mut RecordLines| source.add(Chunk { bytes: line.to_vec(), is_within_a_line: false });
         add(&mut source);
         let operations = source.render(1_500, &unanswered);
         assert!(String::from_utf8_lossy(&operations).contains("\"ttl\":\"500ms\""));

@@ -1,6 +1,6 @@
 use std::fs;
 
-use crate::steps::{backup, create, created, restore, stored, text};
+use crate::steps::{backup, created, restore, stored, text};
 use crate::support::{Directory, Ladoga, Launch, Node, files_below, value, wait_until};
 
 /// Enough tables and large values that a backup takes more than a moment.
@@ -113,9 +113,63 @@ fn two_commands_do_not_write_into_one_repository() {
     created(&repository, &node.url());
     let lock = fs::File::options().read(true).write(true).open(repository.join("LOCK")).expect("a lock");
     lock.lock().expect("the lock");
-    create(&repository, &node.url()).expect_failure(1, &["in use"]);
-    backup("prune", &repository, &["--keep", "1"]).expect_failure(1, &["in use"]);
+    let late = ["--url", &node.url(), "--wait", "10ms"];
+    backup("create", &repository, &late).expect_failure(1, &["in use", "within 10ms"]);
+    backup("prune", &repository, &["--keep", "1", "--wait", "0"]).expect_failure(1, &["in use"]);
     backup("verify", &repository, &[]).expect_success();
+    // The one that comes second is carried out after the first.
+    let (url, to) = (node.url(), text(&repository));
+    let waiting = Ladoga::new(["backup", "create", "--url", &url, "--to", &to]).start();
+    wait_until("that it says that it waits", || waiting.told().contains("in use"));
     drop(lock);
+    waiting.wait().expect_success();
+    assert_eq!(backup("list", &repository, &[]).expect_success().text().lines().count(), 2);
+}
+
+/// They met half-made repositories of each other.
+#[test]
+fn commands_that_begin_a_repository_together_all_succeed() {
+    let (node, directory) = (Node::start(), Directory::new());
+    node.connect().put("key", b"value");
+    let (url, to) = (node.url(), text(&directory.path().join("backups")));
+    let command = ["backup", "create", "--url", &url, "--to", &to];
+    let all: Vec<_> = (0..4).map(|_| Ladoga::new(command).start()).collect();
+    for one in all {
+        one.wait().expect_success();
+    }
+    let repository = directory.path().join("backups");
+    backup("verify", &repository, &[]).expect_success();
+    assert_eq!(backup("list", &repository, &[]).expect_success().text().lines().count(), 4);
+}
+
+/// The root of a new file system is not quite empty.
+#[test]
+fn a_file_system_of_its_own_is_an_empty_directory() {
+    let (node, directory) = (Node::start(), Directory::new());
+    node.connect().put("key", b"value");
+    let [repository, data] = ["backups", "data"].map(|name| directory.path().join(name));
+    for root in [&repository, &data] {
+        fs::create_dir_all(root.join("lost+found")).expect("a directory");
+    }
     created(&repository, &node.url());
+    restore(&repository, &data, &[]).expect_success();
+    assert_eq!(Launch::new().data(&data).start().connect().value("key").as_deref(), Some(&b"value"[..]));
+}
+
+#[test]
+fn what_looks_like_a_url_is_no_directory() {
+    let (directory, id) = (Directory::new(), ["--keep", "1"]);
+    for place in ["S3://lake/nodes", "gs://lake/nodes", "https://lake/nodes", "file:///backups"] {
+        let named = [place, "expected a directory, or a bucket as s3://BUCKET/PREFIX"];
+        for (command, more) in
+            [("create", &[][..]), ("log", &[]), ("list", &[]), ("verify", &[]), ("prune", &id)]
+        {
+            let arguments = ["backup", command, "--to", place].into_iter().chain(more.iter().copied());
+            let run = Ladoga::new(arguments).current_dir(directory.path()).run();
+            run.expect_failure(2, &named);
+        }
+        let restore = ["restore", "--from", "nowhere", "--data", place];
+        Ladoga::new(restore).current_dir(directory.path()).run().expect_failure(2, &[place]);
+    }
+    assert_eq!(files_below(directory.path()), []);
 }

@@ -278,3 +278,63 @@ fn no_node_starts_on_a_restore_that_failed() {
         assert_eq!(restored.connect().value("key").as_deref(), Some(expected));
     }
 }
+
+/// No backup could be taken any more.
+#[test]
+fn a_damaged_list_of_a_log_is_told_and_another_log_begun() {
+    let (node, directory) = (keeping(), Directory::new());
+    let repository = directory.path().join("backups");
+    created(&repository, &node.url());
+    change(&node, 1);
+    log(&repository, &node).expect_success();
+    let lists = || {
+        let files = files_below(&repository.join("log"))
+            .into_iter()
+            .map(|(path, _)| repository.join("log").join(path));
+        files.filter(|path| path.extension().is_some_and(|it| it == "json")).collect::<Vec<_>>()
+    };
+    let [list] = &lists()[..] else { panic!("more than one list") };
+    flip_bit(list, 30, 0);
+    let said = log(&repository, &node).expect_success();
+    assert!(said.stderr.contains(&text(list)) && said.stderr.contains("begun anew"), "{said:?}");
+    assert_eq!(lists().len(), 2, "nothing is written over the damaged one");
+    created(&repository, &node.url());
+    change(&node, 2);
+    let (at_ms, before) = (note_time(), told(&node));
+    let said = log(&repository, &node).expect_success();
+    assert!(!said.stderr.contains("damaged"), "{said:?}");
+    let data = directory.path().join("data");
+    restore(&repository, &data, &["--at", &at_ms.to_string()]).expect_success();
+    assert!(told(&Launch::new().data(&data).start()) == before);
+    // It is named until it is removed.
+    backup("verify", &repository, &[]).expect_failure(1, &[&text(list)]);
+    backup("prune", &repository, &["--keep", "1"]).expect_failure(1, &[&text(list)]);
+    std::fs::remove_file(list).expect("a file");
+    backup("prune", &repository, &["--keep", "1"]).expect_success();
+    backup("verify", &repository, &[]).expect_success();
+}
+
+#[test]
+fn a_damaged_backup_is_passed_over_only_if_an_older_one_leads_there() {
+    let (node, directory) = (keeping(), Directory::new());
+    let repository = directory.path().join("backups");
+    created(&repository, &node.url());
+    change(&node, 1);
+    let (at_ms, before) = (note_time(), told(&node));
+    let newest = created(&repository, &node.url());
+    change(&node, 2);
+    log(&repository, &node).expect_success();
+    let late_ms = note_time();
+    let manifest = repository.join("backups").join(format!("{newest}.json"));
+    flip_bit(&manifest, 100, 0);
+    let data = directory.path().join("data");
+    let restored = restore(&repository, &data, &["--at", &at_ms.to_string()]).expect_success();
+    assert!(restored.stderr.contains(&text(&manifest)), "{restored:?}");
+    assert!(told(&Launch::new().data(&data).start()) == before);
+    let more = ["--at", &at_ms.to_string(), "--backup", &newest];
+    let other = directory.path().join("other");
+    restore(&repository, &other, &more).expect_failure(1, &[&text(&manifest)]);
+    let late = ["--at", &(late_ms + 3_600_000).to_string()].map(str::to_owned);
+    restore(&repository, &other, &[&late[0], &late[1]])
+        .expect_failure(1, &["cannot be restored", &text(&manifest)]);
+}

@@ -61,7 +61,11 @@ fn a_bucket_is_as_good_as_a_directory() {
     assert!(listed.text().starts_with(&id), "{listed:?}");
     let verified = about(&server, "verify", &[]).expect_success();
     assert!(verified.text().starts_with(&format!("{TO}: 2 backups, ")), "{verified:?}");
+    // Somebody has copied it there, with what a crash had left.
+    let left = ["files", "backups"].map(|folder| server.file(&format!("{PREFIX}/{folder}/left.new")));
+    left.iter().for_each(|path| fs::write(path, "left").expect("an object"));
     about(&server, "prune", &["--keep", "1"]).expect_success();
+    assert!(left.iter().all(|path| !path.exists()));
     assert!(!about(&server, "list", &[]).expect_success().text().contains(&id));
     // The node, the lock and whoever took the backup may be gone.
     drop(node);
@@ -146,15 +150,17 @@ fn what_is_interrupted_leaves_no_half_backup_and_keeps_others_out_for_a_while() 
     // Slow, so that it is killed in its middle.
     let killed = begin("512KiB");
     wait_until("a file that was sent", || files() > before);
-    let refused = |outcome: Outcome| drop(outcome.expect_failure(1, &[TO, "is in use"]));
-    refused(create(&server, &node));
-    refused(about(&server, "prune", &["--keep", "1"]));
+    let refused = |command: &str, more: &[&str]| {
+        about(&server, command, &[&["--wait", "0"], more].concat()).expect_failure(1, &[TO, "is in use"]);
+    };
+    refused("create", &["--url", &url]);
+    refused("prune", &["--keep", "1"]);
     killed.signal("KILL");
     killed.wait();
     assert_eq!(about(&server, "list", &[]).expect_success().text().lines().count(), 1);
     about(&server, "verify", &[]).expect_success();
     // Nobody can tell yet that it is gone.
-    refused(create(&server, &node));
+    refused("create", &["--url", &url]);
     let lock = age_the_lock(&server);
     // A server that goes away and comes back does not end a backup; one that stays away does, with a reason.
     let begun = begin("3MiB");

@@ -101,3 +101,29 @@ fn what_a_majority_acknowledged_stays_whatever_becomes_of_the_nodes() {
         assert_eq!((read.status, read.text()), (200, key.as_str()), "it was acknowledged");
     }
 }
+
+/// It was `503`, and that no node could be reached.
+#[test]
+fn too_few_copies_are_told_as_that_although_the_next_nodes_are_dead() {
+    let Some(mut nodes) = cassandra(3, Setup::open(CommitLogSync::Batch)) else { return };
+    let door = door(&nodes, "plain");
+    let target = |number: usize| format!("{}&replicas=2/3", entity(format!("key{number}")));
+    let mut connection = door.connect();
+    assert_eq!(connection.request("PUT", &target(0), Some(b"value")).status, 201);
+    nodes.node(1).kill();
+    nodes.node(2).kill();
+    // Until the one that is left knows, and says so at once.
+    wait_until("that two nodes are known to be dead", || {
+        let read = connection.request("GET", &target(0), None);
+        assert!(matches!(read.status, 503 | 504), "{read:?}");
+        read.text().contains("are alive")
+    });
+    // Whichever node the driver would ask first.
+    for number in 0..20 {
+        for (method, body) in [("GET", None), ("PUT", Some(&b"other"[..]))] {
+            let refused = connection.request(method, &target(number), body);
+            assert_eq!(refused.status, 504, "{refused:?}");
+            assert!(refused.text().contains("1 of the 2 replicas that it needs are alive"), "{refused:?}");
+        }
+    }
+}

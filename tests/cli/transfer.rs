@@ -1,8 +1,12 @@
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::process::Stdio;
 use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-use crate::support::{Connection, Ladoga, Node, Outcome, value};
+use crate::support::{Connection, Ladoga, Node, Outcome, ladoga_in, value, wait_for};
 
 fn run(node: &Node, arguments: &[&str], input: &[u8]) -> Outcome {
     let url = node.url();
@@ -90,6 +94,64 @@ fn what_is_no_export_is_told_with_its_line() {
     let imported = run(&node, &["import", "-"], expired).expect_success();
     assert_eq!(imported.stderr, "1 records stored; 1 had expired\n");
     let refused = b"{\"key\":\"\",\"value\":\"1\"}\n";
-    run(&node, &["import", "-"], refused).expect_failure(1, &["0 records stored", "1 of 1", "400"]);
+    run(&node, &["import", "-"], refused)
+        .expect_failure(1, &["0 records stored", "1 of 1", "in line 1, with status 400: ", "key"]);
     run(&node, &["import", "nowhere"], b"").expect_failure(1, &["cannot read nowhere"]);
+}
+
+#[test]
+fn records_are_stored_in_the_order_of_their_lines() {
+    let node = Node::start();
+    let large = "x".repeat(700_000);
+    let line = |key: &str, value: &str| format!("{{\"key\":\"{key}\",\"value\":\"{value}\"}}\n");
+    let input =
+        [line("a", "old"), line("b", &large), line("a", &large), line("b", "new"), line("", "")].concat();
+    run(&node, &["import", "-"], input.as_bytes()).expect_failure(1, &["4 records stored", "in line 5,"]);
+    assert!(node.connect().value("a").as_deref() == Some(large.as_bytes()), "the last line of a key counts");
+    assert_eq!(node.connect().value("b").as_deref(), Some(&b"new"[..]));
+}
+
+#[test]
+fn an_import_that_rests_has_stored_what_came_before() {
+    let node = Node::start();
+    let mut command = ladoga_in(&[]);
+    command.args(["import", "-", "--url", &node.url()]).stdin(Stdio::piped()).stderr(Stdio::null());
+    let mut import = command.spawn().expect("the binary starts");
+    let mut input = import.stdin.take().expect("a pipe was asked for");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock");
+    let expires_ms = now.as_millis() as u64 + 3_600_000;
+    let line = format!("{{\"key\":\"a\",\"value\":\"1\",\"expires_ms\":{expires_ms}}}\n{{\"key\"");
+    input.write_all(line.as_bytes()).expect("it reads");
+    wait_for("the record", || (node.connect().get("a").status == 200).then_some(()));
+    let read = node.connect().get("a");
+    let found: u64 = read.header("ladoga-expires").expect("it expires").parse().expect("milliseconds");
+    assert!(found.abs_diff(expires_ms) < 5_000, "{found}, expected {expires_ms}");
+    // The rest of a line, after a rest within it.
+    input.write_all(b":\"b\",\"value\":\"2\"}").expect("it reads");
+    drop(input);
+    assert!(import.wait().expect("a child to wait for").success());
+    assert_eq!(node.connect().value("b").as_deref(), Some(&b"2"[..]));
+}
+
+#[test]
+fn a_line_without_an_answer_is_a_failure() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n0\r\n\r\n") {
+            let mut piece = [0; 4096];
+            let read = stream.read(&mut piece).expect("a request");
+            request.extend_from_slice(&piece[..read]);
+        }
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 15\r\n\r\n{\"status\":201}\n";
+        stream.write_all(answer).expect("an answer");
+    });
+    let input = b"{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"b\",\"value\":\"2\"}\n";
+    Ladoga::new(["import", "-", "--url", &url])
+        .input(input)
+        .run()
+        .expect_failure(1, &["1 records stored", "fewer lines than it was sent: line 2"]);
+    server.join().expect("it served");
 }

@@ -128,6 +128,11 @@ impl Running {
         fs::read_to_string(self.directory.path().join("stdout")).expect("an output of text")
     }
 
+    /// What it has said on standard error so far.
+    pub(crate) fn told(&self) -> String {
+        fs::read_to_string(self.directory.path().join("stderr")).expect("errors of text")
+    }
+
     /// Waits for its end.
     pub(crate) fn wait(mut self) -> Outcome {
         let status = wait_for(&self.what, || self.child.0.try_wait().expect("a child to wait for"));

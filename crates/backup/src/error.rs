@@ -73,6 +73,12 @@ pub enum Error {
         /// One of the things in it.
         found: String,
     },
+    /// Where something is to be restored, somebody else does that, or serves what is there.
+    #[error("{} is in use: another process restores into it, or serves it; expected a directory of its own", path.display())]
+    TargetBusy {
+        /// Which directory.
+        path: PathBuf,
+    },
     /// Nothing in the repository leads to that point in time.
     #[error("{at} cannot be restored: {reachable}")]
     OutOfReach {

@@ -31,7 +31,9 @@ mod view;
 
 pub use error::Error;
 pub use listing::{Listed, Listing, Tag};
-pub use log::{Chain, LogListing, LogSource, Member, Shipped, Span, StoredLarge, StoredSegment, restore_at};
+pub use log::{
+    Chain, LogListing, LogSource, Member, RestoredAt, Shipped, Span, StoredLarge, StoredSegment, restore_at,
+};
 pub use log_position::{ChainName, LogPosition};
 pub use merged::{MergedCells, NodeCells};
 pub use moment::{ms_of_text, text_of_ms};

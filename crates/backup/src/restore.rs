@@ -1,10 +1,10 @@
 use std::io;
 use std::path::Path;
 
-use ladoga_env::{Disk, Env, OpenMode};
+use ladoga_env::{Disk, Env, Lock, OpenMode};
 use ladoga_storage::{
-    BLOB_BYTES_MIN, BLOB_PIECE_BYTES, Cell, Durability, Engine, Options, RESTORING, Value, WriteBatch,
-    begin_restore, end_restore,
+    BLOB_BYTES_MIN, BLOB_PIECE_BYTES, Cell, Durability, Engine, LOCK, LOST_AND_FOUND, Options, RESTORING,
+    Value, WriteBatch, begin_restore, end_restore,
 };
 
 use crate::Progress;
@@ -39,7 +39,7 @@ pub fn restore_files(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Restored, Error> {
     let disk = &*env.disk;
-    expect_empty(disk, target)?;
+    let _lock = lock_empty(disk, target)?;
     begin_restore(disk, target)?;
     let restored = copy_files(env, repository, node, target, progress)?;
     end_restore(disk, target)?;
@@ -99,7 +99,7 @@ pub fn restore_cells(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Restored, Error> {
     let disk = &*env.disk;
-    expect_empty(disk, target)?;
+    let _lock = lock_empty(disk, target)?;
     begin_restore(disk, target)?;
     let scratch = target.join(SCRATCH);
     empty_slot(disk, &scratch)?;
@@ -169,15 +169,38 @@ fn value_bytes(cell: &Cell) -> u64 {
 
 const _: () = assert!(BLOB_BYTES_MIN <= GROUP_BYTES as u64);
 
-/// Nothing may be lost by a restore, and nothing mixed. What an attempt left that was cut off is no matter, as long as it is in the
-/// place for that; its mark is taken over.
-pub(crate) fn expect_empty(disk: &dyn Disk, target: &Path) -> Result<(), Error> {
-    let names = match disk.list(target) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        names => names.map_err(Error::io("list", target))?,
+/// Locks the directory that a restore goes into. Nothing may be lost by one, and nothing mixed: neither with what is there nor with what
+/// another one puts there. What an attempt left that was cut off is no matter, as long as it is in the place for that; its mark is taken
+/// over.
+pub(crate) fn lock_empty(disk: &dyn Disk, target: &Path) -> Result<Box<dyn Lock>, Error> {
+    // One of other things gets no lock.
+    let is_begun = names_in(disk, target)?.iter().any(|name| name == RESTORING);
+    if !is_begun {
+        expect_empty(disk, target)?;
+    }
+    disk.create_dir_all(target).map_err(Error::io("create directory", target))?;
+    let path = target.join(LOCK);
+    let lock = match disk.lock(&path) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            return Err(Error::TargetBusy { path: target.to_path_buf() });
+        }
+        lock => lock.map_err(Error::io("lock", &path))?,
     };
-    match names.into_iter().find(|name| name != "checkpoints" && name != RESTORING) {
+    expect_empty(disk, target)?;
+    Ok(lock)
+}
+
+fn expect_empty(disk: &dyn Disk, target: &Path) -> Result<(), Error> {
+    let own = ["checkpoints", RESTORING, LOCK, LOST_AND_FOUND];
+    match names_in(disk, target)?.into_iter().find(|name| !own.contains(&name.as_str())) {
         None => Ok(()),
         Some(found) => Err(Error::NotEmpty { path: target.to_path_buf(), found }),
+    }
+}
+
+fn names_in(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>, Error> {
+    match disk.list(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        names => names.map_err(Error::io("list", dir)),
     }
 }

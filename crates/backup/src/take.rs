@@ -1,8 +1,7 @@
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use ladoga_storage::{OfflineStore, StoreFile};
+use ladoga_storage::{LargeCheck, LargeValue, OfflineStore, StoreFile};
 
 use crate::error::Error;
 use crate::listing::{Listed, Listing, Tag};
@@ -83,19 +82,12 @@ struct Taking<'r> {
 impl<'r> Taking<'r> {
     fn begin(repository: &'r Repository, listing: &'r Listing) -> Result<Taking<'r>, Error> {
         let listed: BTreeMap<_, _> = listing.files.iter().map(|listed| (listed.file, listed)).collect();
-        let mut stored = repository.stored()?;
-        // One of another length is not the file that it says it is: it is fetched again.
         let tags: BTreeMap<Tag, u64> =
             listing.files.iter().map(|listed| (listed.tag, listed.bytes)).collect();
-        let mut wrong = Vec::new();
-        for (tag, name) in &stored {
-            if let Some(&bytes) = tags.get(tag)
-                && length(repository, *name)? != bytes
-            {
-                wrong.push(*tag);
-            }
-        }
-        stored.retain(|tag, _| !wrong.contains(tag));
+        // One of another length is not the file that it says it is: it is fetched again.
+        let is_right = |&(name, bytes): &(StoredName, u64)| tags.get(&name.tag).is_none_or(|it| *it == bytes);
+        let stored = repository.stored()?.into_iter().filter(is_right);
+        let stored = stored.map(|(name, _)| (name.tag, name)).collect();
         Ok(Taking { repository, listed, stored, listing, taken: Taken::default() })
     }
 
@@ -108,7 +100,8 @@ impl<'r> Taking<'r> {
         missing.map(|listed| listed.bytes).fold(0, u64::saturating_add)
     }
 
-    /// Takes a table over, and the large values it names. They are verified together: only the table says what a large value is.
+    /// Takes a table over, and the large values it names. It is fetched and verified first, because only it says what a large value is,
+    /// and published last; each large value is published as soon as it is verified, so that what waits is never more than one of them.
     fn table(
         &mut self,
         table: u64,
@@ -116,25 +109,27 @@ impl<'r> Taking<'r> {
         source: &mut dyn Source,
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), Error> {
-        let files = blobs.iter().map(|&blob| StoreFile::Blob(blob)).chain([StoreFile::Table(table)]);
-        let missing: Vec<StoreFile> = files.filter(|&file| !self.is_stored(file)).collect();
-        if missing.is_empty() {
+        let file = StoreFile::Table(table);
+        let is_missing = |&blob: &u64| !self.is_stored(StoreFile::Blob(blob));
+        let missing: BTreeSet<u64> = blobs.iter().copied().filter(is_missing).collect();
+        if missing.is_empty() && self.is_stored(file) {
             return Ok(());
         }
-        let mut incoming = BTreeMap::new();
-        for file in missing {
-            if incoming.contains_key(&file) {
-                continue;
-            }
-            incoming.insert(file, self.fetch(file, source, progress)?);
+        let fetched = if self.is_stored(file) { None } else { Some(self.fetch(file, source, progress)?) };
+        let larges = self.check_table(table, blobs, &missing, fetched.as_ref())?;
+        for blob in missing {
+            let incoming = self.fetch(StoreFile::Blob(blob), source, progress)?;
+            self.check_blob(larges.iter().filter(|large| large.file == blob), &incoming)?;
+            self.publish(StoreFile::Blob(blob), incoming)?;
         }
-        self.check(table, blobs, &incoming)?;
-        for (file, fetched) in incoming {
-            let tag = self.listed[&file].tag;
-            let name = StoredName { tag, hash: fetched.hash() };
-            fetched.publish(&self.repository.file(name))?;
-            self.stored.insert(tag, name);
-        }
+        fetched.map_or(Ok(()), |fetched| self.publish(file, fetched))
+    }
+
+    fn publish(&mut self, file: StoreFile, incoming: Incoming) -> Result<(), Error> {
+        let tag = self.listed[&file].tag;
+        let name = StoredName { tag, hash: incoming.hash() };
+        incoming.publish(&self.repository.file(name))?;
+        self.stored.insert(tag, name);
         Ok(())
     }
 
@@ -167,32 +162,50 @@ impl<'r> Taking<'r> {
         Ok(incoming)
     }
 
-    fn check(
+    /// Verifies a table, all but the large values that are missing; answers what those are to be.
+    fn check_table(
         &self,
         table: u64,
         blobs: &[u64],
-        incoming: &BTreeMap<StoreFile, Incoming>,
-    ) -> Result<(), Error> {
-        let path = |file: StoreFile| -> PathBuf {
-            let fetched = incoming.get(&file).map(|fetched| fetched.path().clone());
-            fetched.unwrap_or_else(|| self.repository.file(self.stored[&self.listed[&file].tag]))
-        };
-        let files = blobs.iter().map(|&blob| StoreFile::Blob(blob)).chain([StoreFile::Table(table)]);
-        let view = View::new(self.repository.disk(), 0, files.map(|file| (file, path(file))));
-        let is_new = |blob: u64| incoming.contains_key(&StoreFile::Blob(blob));
+        missing: &BTreeSet<u64>,
+        fetched: Option<&Incoming>,
+    ) -> Result<BTreeSet<LargeValue>, Error> {
+        let there = blobs.iter().filter(|blob| !missing.contains(blob)).map(|&blob| StoreFile::Blob(blob));
+        let stored = |file: StoreFile| self.repository.file(self.stored[&self.listed[&file].tag]);
+        let file = StoreFile::Table(table);
+        let path = fetched.map_or_else(|| stored(file), |fetched| fetched.path().clone());
+        let files = there.map(|file| (file, stored(file))).chain([(file, path)]);
+        let view = View::new(self.repository.disk(), 0, files);
         let (disk, tables) = (Arc::clone(&view) as _, &self.listing.tables);
-        let errors = OfflineStore::check_table(disk, view.dir(), tables, table, &is_new);
-        let Some(error) = errors.into_iter().next() else { return Ok(()) };
-        // By the name that it has on its node: here it is about to be removed.
-        let error = view.unviewed(error);
-        Err(Error::Source(format!(
-            "the node sent a file that is not sound, so nothing was backed up: {error}"
-        )))
+        let mut larges = BTreeSet::new();
+        let errors = OfflineStore::check_table(disk, view.dir(), tables, table, &mut |large| {
+            if !missing.contains(&large.file) {
+                return LargeCheck::Length;
+            }
+            larges.insert(large);
+            LargeCheck::Nothing
+        });
+        errors.into_iter().next().map_or(Ok(larges), |error| Err(unsound(&view, error)))
+    }
+
+    /// Verifies a large value, as the records of its table name it.
+    fn check_blob<'l>(
+        &self,
+        larges: impl Iterator<Item = &'l LargeValue>,
+        incoming: &Incoming,
+    ) -> Result<(), Error> {
+        for large in larges {
+            let files = [(StoreFile::Blob(large.file), incoming.path().clone())];
+            let view = View::new(self.repository.disk(), 0, files);
+            let checked = OfflineStore::check_large_value(Arc::clone(&view) as _, view.dir(), *large);
+            checked.map_err(|error| unsound(&view, error))?;
+        }
+        Ok(())
     }
 }
 
-fn length(repository: &Repository, name: StoredName) -> Result<u64, Error> {
-    let path = repository.file(name);
-    let file = repository.disk().open(&path, ladoga_env::OpenMode::Read).map_err(Error::io("open", &path))?;
-    file.len().map_err(Error::io("measure", &path))
+/// What is wrong with a file, by the name that it has on its node: here it is about to be removed.
+fn unsound(view: &View, error: ladoga_storage::Error) -> Error {
+    let error = view.unviewed(error);
+    Error::Source(format!("the node sent a file that is not sound, so nothing was backed up: {error}"))
 }

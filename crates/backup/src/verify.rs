@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ladoga_storage::{LargeValue, OfflineStore, SegmentReader, StoreFile};
+use ladoga_storage::{LargeCheck, LargeValue, OfflineStore, SegmentReader, StoreFile};
 
 use crate::Progress;
 use crate::error::Error;
@@ -193,8 +193,10 @@ fn problems_of(repository: &Repository, node: &NodeBackup, broken: StoredFile) -
     };
     let Some(table) = table else { return Vec::new() };
     let disk = Arc::clone(&view) as _;
-    let is_wanted = |blob| wanted == Some(blob);
-    let errors = OfflineStore::check_table(disk, view.dir(), &node.tables, table, &is_wanted);
+    let check = &mut |large: LargeValue| {
+        if wanted == Some(large.file) { LargeCheck::Whole } else { LargeCheck::Length }
+    };
+    let errors = OfflineStore::check_table(disk, view.dir(), &node.tables, table, check);
     // Those of this file only: another one that is broken is told by itself.
     let own = repository.file(broken.stored);
     let is_own = |error: &ladoga_storage::Error| match error {

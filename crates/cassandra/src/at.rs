@@ -1,4 +1,5 @@
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -13,6 +14,7 @@ use scylla::statement::Consistency;
 use crate::consistency::consistency;
 use crate::failure::{Asked, unreachable};
 use crate::keyspace::{Keyspace, Prepared};
+use crate::retries::Tried;
 use crate::shared::Shared;
 
 /// What a request needs to go on by itself.
@@ -62,10 +64,11 @@ impl At {
     ) -> Result<QueryResult, Error> {
         let counts = &self.shared.counts;
         counts.statements.fetch_add(1, Ordering::Relaxed);
-        let result = self.session.execute_unpaged(statement.at(consistency), values).await;
+        let mut request = pin!(Tried::noted(self.session.execute_unpaged(statement.at(consistency), values)));
+        let result = request.as_mut().await;
         let result = result.map_err(|error| {
             counts.failures.fetch_add(1, Ordering::Relaxed);
-            asked.failed(&error)
+            asked.failed(&error, Tried::of(request))
         })?;
         if let Some(warning) = result.warnings().next() {
             self.shared.warnings.log(warning);

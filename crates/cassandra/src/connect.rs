@@ -18,6 +18,7 @@ use scylla::errors::{
 use scylla::policies::load_balancing::DefaultPolicy;
 use scylla::policies::speculative_execution::SimpleSpeculativeExecutionPolicy;
 
+use crate::retries::NotedRetries;
 use crate::settings::Settings;
 use crate::start_error::StartError;
 
@@ -48,6 +49,7 @@ pub(crate) async fn connect(settings: &Settings, serve: Serve<'_>) -> Result<Ses
     let profile = ExecutionProfile::builder()
         .request_timeout(Some(Duration::from_millis(settings.timeout_ms)))
         .speculative_execution_policy(Some(Arc::new(SPECULATION)))
+        .retry_policy(NotedRetries::policy())
         .load_balancing_policy(policy.build())
         .build();
     let tls = settings.tls_ca.as_deref().map(tls_context).transpose()?;

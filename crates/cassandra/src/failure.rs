@@ -6,6 +6,8 @@ use ladoga_model::Replicas;
 use ladoga_service::{Error, StoreError, TooFewReplicas};
 use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
 
+use crate::retries::Tried;
+
 /// What is in the words of Cassandra if nodes have used up the room that its configuration permits them
 /// (`data_disk_usage_percentage_fail_threshold`). There is no other sign of it.
 const QUOTA: &str = "disk usage exceeds failure threshold";
@@ -44,7 +46,27 @@ impl Asked {
         self.too_few((0, self.replicas.ack.cast_signed()), self.is_write, why)
     }
 
-    pub(crate) fn failed(self, error: &ExecutionError) -> Error {
+    /// What the last attempt came to, or an earlier one, if that says more.
+    pub(crate) fn failed(self, error: &ExecutionError, tried: Tried) -> Error {
+        let told = match (error, &tried.answered) {
+            // That the next node is dead is not why the request failed.
+            (ExecutionError::EmptyPlan | ExecutionError::ConnectionPoolError(_), Some((error, words))) => {
+                self.refused(error, words)
+            }
+            _ => self.ended(error),
+        };
+        match (told, tried.unknown.filter(|_| self.is_write)) {
+            (Error::TooFewReplicas(few), Some(_)) => {
+                Error::TooFewReplicas(Box::new(TooFewReplicas { may_have_happened: true, ..*few }))
+            }
+            (Error::Store(StoreError::Unreachable { reason }), Some(unknown)) => {
+                self.too_few((0, self.replicas.ack.cast_signed()), true, format!("{unknown}; then {reason}"))
+            }
+            (told, _) => told,
+        }
+    }
+
+    fn ended(self, error: &ExecutionError) -> Error {
         match error {
             ExecutionError::RequestTimeout(after) => self.timed_out(*after),
             ExecutionError::LastAttemptError(RequestAttemptError::DbError(error, words)) => {
@@ -116,7 +138,7 @@ mod tests {
 
     fn told(asked: Asked, error: DbError) -> Error {
         let attempt = RequestAttemptError::DbError(error, "words".to_owned());
-        asked.failed(&ExecutionError::LastAttemptError(attempt))
+        asked.failed(&ExecutionError::LastAttemptError(attempt), Tried::default())
     }
 
     #[test]
@@ -134,7 +156,8 @@ mod tests {
             error.to_string(),
             "0 of 3 replicas answered, expected 2: Cassandra says: 1 of the 2 replicas that it needs are alive"
         );
-        let late = Asked::read(TWO_OF_THREE).failed(&ExecutionError::RequestTimeout(Duration::from_secs(5)));
+        let late = ExecutionError::RequestTimeout(Duration::from_secs(5));
+        let late = Asked::read(TWO_OF_THREE).failed(&late, Tried::default());
         assert!(matches!(late, Error::TooFewReplicas(few) if !few.may_have_happened && few.required == 2));
     }
 
@@ -142,7 +165,7 @@ mod tests {
     fn a_quota_that_is_used_up_is_told_from_what_is_invalid() {
         let refused = |words: &str| {
             let attempt = RequestAttemptError::DbError(DbError::Invalid, words.to_owned());
-            Asked::write(TWO_OF_THREE).failed(&ExecutionError::LastAttemptError(attempt))
+            Asked::write(TWO_OF_THREE).failed(&ExecutionError::LastAttemptError(attempt), Tried::default())
         };
         let full =
             refused("Guardrail violated: Write request failed because disk usage exceeds failure threshold");
@@ -158,7 +181,24 @@ mod tests {
             let error = told(Asked::read(TWO_OF_THREE), error);
             assert!(matches!(error, Error::Store(StoreError::Unreachable { .. })), "{error}");
         }
-        let empty = Asked::write(TWO_OF_THREE).failed(&ExecutionError::EmptyPlan);
+        let empty = Asked::write(TWO_OF_THREE).failed(&ExecutionError::EmptyPlan, Tried::default());
         assert!(matches!(empty, Error::Store(StoreError::Unreachable { .. })), "{empty}");
+    }
+
+    #[test]
+    fn a_dead_node_after_an_answer_does_not_hide_it() {
+        let consistency = Consistency::Quorum;
+        let unavailable = DbError::Unavailable { consistency, required: 2, alive: 1 };
+        let answered = || Some((unavailable.clone(), "words".to_owned()));
+        let of = |asked: Asked, tried| asked.failed(&ExecutionError::EmptyPlan, tried);
+        let read = of(Asked::read(TWO_OF_THREE), Tried { answered: answered(), unknown: None });
+        assert!(matches!(read, Error::TooFewReplicas(few) if !few.may_have_happened && few.required == 2));
+        let unknown = || Some("the connection broke".to_owned());
+        for answered in [answered(), None, Some((DbError::Overloaded, "words".to_owned()))] {
+            let write = of(Asked::write(TWO_OF_THREE), Tried { answered, unknown: unknown() });
+            assert!(matches!(&write, Error::TooFewReplicas(few) if few.may_have_happened), "{write}");
+        }
+        let read = of(Asked::read(TWO_OF_THREE), Tried { answered: None, unknown: unknown() });
+        assert!(matches!(read, Error::Store(StoreError::Unreachable { .. })), "{read}");
     }
 }

@@ -12,7 +12,7 @@
 //! - `range`: keys in their order
 //! - `row`: what is in a row; `clock`: versions; `lifetime`: when values end; `consistency`: how many copies answer
 //! - `readiness`: what would keep requests from being served; `watch` finds it
-//! - `failure`: what Cassandra answers instead; `metrics`: what is counted; `warnings`: what is logged; `attempts`: what the driver does for
+//! - `failure`: what Cassandra answers instead; `retries`: what it answered before; `metrics`: what is counted; `warnings`: what is logged; `attempts`: what the driver does for
 //!   a statement; `latency`: how long nodes take
 #![forbid(unsafe_code)]
 
@@ -33,6 +33,7 @@ mod pieces;
 mod range;
 mod read;
 mod readiness;
+mod retries;
 mod row;
 mod schema;
 mod service;

@@ -25,6 +25,15 @@ pub trait Disk: Send + Sync {
     /// The names (not paths) of the entries of a directory, sorted.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
 
+    /// The entries of a directory that has nothing but files, and the length of each.
+    fn list_lengths(&self, dir: &Path) -> io::Result<Vec<(String, u64)>> {
+        let length = |name: String| {
+            let bytes = self.open(&dir.join(&name), OpenMode::Read)?.len()?;
+            Ok((name, bytes))
+        };
+        self.list(dir)?.into_iter().map(length).collect()
+    }
+
     /// Creates a directory and its missing parents, durably; one that exists is fine.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
 

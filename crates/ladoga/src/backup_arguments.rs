@@ -1,8 +1,10 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use ladoga_backup::ms_of_text;
+use ladoga_model::Ttl;
 
 use crate::node_arguments::NodeArguments;
 use crate::settings::parse_size;
@@ -71,9 +73,11 @@ has already is not fetched again, so this takes a moment. With it, `ladoga resto
 backup. `ladoga backup create` fetches the log as well. A node of a cluster may be missing, as for `backup create`: see --ack. If a part of the log is missing, because the node has not kept it for long enough or did
 not run with --keep-log, a line on standard error says so: take a backup then.
 
-Example of a crontab: a backup each night, and what is written in between every minute
-  0 3 * * *  ladoga backup create --to /mnt/backups && ladoga backup prune --to /mnt/backups --keep 14
-  * * * * *  ladoga backup log --to /mnt/backups
+Commands that change one repository wait for each other: see --wait.
+
+Example of a crontab: a backup each night, and what is written in between every two minutes
+  1 3 * * *    ladoga backup create --to /mnt/backups && ladoga backup prune --to /mnt/backups --keep 14
+  */2 * * * *  ladoga backup log --to /mnt/backups
 
 Exit codes: 0 if the repository has everything that was acknowledged before; 1 if not; 2 if the command line is wrong.";
 
@@ -102,10 +106,20 @@ pub(crate) struct RepositoryArguments {
     pub(crate) to: PathBuf,
 }
 
+/// A repository that is changed, by one command at a time.
+#[derive(Debug, Args)]
+pub(crate) struct ChangedArguments {
+    #[command(flatten)]
+    pub(crate) repository: RepositoryArguments,
+    /// For how long to wait while another command changes the repository, such as 30s or 1h; 0: not at all
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = wait)]
+    pub(crate) wait: Duration,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct LogArguments {
     #[command(flatten)]
-    pub(crate) repository: RepositoryArguments,
+    pub(crate) changed: ChangedArguments,
     /// The fewest nodes that acknowledge a write of yours [default: a majority of the cluster]
     #[arg(long, value_name = "N")]
     pub(crate) ack: Option<NonZeroUsize>,
@@ -119,7 +133,7 @@ pub(crate) struct LogArguments {
 #[derive(Debug, Args)]
 pub(crate) struct CreateBackupArguments {
     #[command(flatten)]
-    pub(crate) repository: RepositoryArguments,
+    pub(crate) changed: ChangedArguments,
     /// The fewest nodes that acknowledge a write of yours [default: a majority of the cluster]
     #[arg(long, value_name = "N")]
     pub(crate) ack: Option<NonZeroUsize>,
@@ -128,6 +142,15 @@ pub(crate) struct CreateBackupArguments {
     pub(crate) rate: BackupRate,
     #[command(flatten)]
     pub(crate) node: NodeArguments,
+}
+
+fn wait(text: &str) -> Result<Duration, String> {
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let ttl =
+        Ttl::parse(text.as_bytes()).map_err(|_| "expected a time such as 30s, 5m or 1h, or 0".to_owned())?;
+    Ok(Duration::from_millis(ttl.ms()))
 }
 
 /// How many bytes are fetched within a second at most; none if it does not matter.
@@ -146,7 +169,7 @@ fn backup_rate(text: &str) -> Result<BackupRate, String> {
 #[derive(Debug, Args)]
 pub(crate) struct PruneArguments {
     #[command(flatten)]
-    pub(crate) repository: RepositoryArguments,
+    pub(crate) changed: ChangedArguments,
     /// How many backups to keep, at least 1
     #[arg(long, value_name = "N", value_parser = parse_keep)]
     pub(crate) keep: NonZeroUsize,

@@ -52,7 +52,8 @@ Examples:
   ladoga export --prefix user: | gzip > users.ndjson.gz
   ladoga export --url http://old:8080 | ladoga import - --url http://new:8080
 
-Exit codes: 0 if all records were printed; 1 if they were not; 2 if the command line is wrong.";
+Exit codes: 0 if all records were printed, or as many as their reader wanted, such as `head`; 1 if they were not; 2 if the command line
+is wrong.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXPORT_HELP)]
@@ -65,8 +66,8 @@ pub(crate) struct ExportArguments {
 }
 
 const IMPORT_HELP: &str = "\
-Values replace those that the node has under the same keys; other keys stay as they are. A record that expires keeps its time, and is
-left out if that is over. If the command is interrupted, it can be repeated.
+Values replace those that the node has under the same keys; other keys stay as they are. Records are stored in the order of their lines,
+and sent within a second if the input rests. A record that expires keeps its time, and is left out if that is over. If the command is interrupted, it can be repeated.
 
 Examples:
   ladoga import all.ndjson

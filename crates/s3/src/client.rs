@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::thread;
@@ -5,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use ladoga_env::Clock;
 use ladoga_tls::{certificates, read_bounded};
 use rusty_s3::actions::{ListObjectsV2, S3Action};
 use rusty_s3::{Bucket, Credentials};
@@ -19,7 +21,9 @@ use crate::{BadSettings, Place, Settings};
 /// How often something is tried, and the first pause between two attempts; the next one is twice as long.
 const ATTEMPTS: u32 = 6;
 const PAUSE_MIN: Duration = Duration::from_millis(250);
-/// A server that sends or takes nothing for so long is gone.
+/// What fails later than this after the first attempt is not tried again: a server that is silent is asked twice.
+const TRIED_FOR: Duration = Duration::from_secs(90);
+/// A server that sends or takes nothing for so long is gone. Some take their time to acknowledge a large object.
 const SILENCE_MAX: Duration = Duration::from_mins(1);
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 /// For how long a signature is good.
@@ -30,6 +34,7 @@ const PAGE_BYTES_MAX: u64 = 8 << 20;
 /// One bucket, as this process asks for it.
 pub(crate) struct Client {
     agent: Agent,
+    clock: Arc<dyn Clock>,
     bucket: Bucket,
     credentials: Credentials,
 }
@@ -71,7 +76,11 @@ impl Content for &[u8] {
 }
 
 impl Client {
-    pub(crate) fn new(settings: &Settings, place: &Place) -> Result<Client, BadSettings> {
+    pub(crate) fn new(
+        clock: &Arc<dyn Clock>,
+        settings: &Settings,
+        place: &Place,
+    ) -> Result<Client, BadSettings> {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -84,14 +93,15 @@ impl Client {
             .tls_config(tls(settings)?)
             .build();
         let bucket = settings.bucket(place)?;
-        Ok(Client { agent: config.new_agent(), bucket, credentials: settings.credentials.clone() })
+        let (agent, clock) = (config.new_agent(), Arc::clone(clock));
+        Ok(Client { agent, clock, bucket, credentials: settings.credentials.clone() })
     }
 
     /// Reads bytes of an object; fewer if it ends before.
     pub(crate) fn get(&self, key: &str, offset: u64, bytes_max: u64) -> io::Result<Piece> {
         let last = offset.saturating_add(bytes_max.max(1)) - 1;
         let range = format!("bytes={offset}-{last}");
-        attempt(|| {
+        self.attempt(|| {
             let url = self.bucket.get_object(Some(&self.credentials), key).sign(SIGNED_FOR);
             let mut response = self.agent.get(url.as_str()).header("range", &range).call()?;
             let headers = response.headers();
@@ -126,7 +136,7 @@ impl Client {
             Condition::Absent => named.push(("if-none-match", "*")),
             Condition::Is(tag) => named.push(("if-match", tag)),
         }
-        attempt(|| {
+        self.attempt(|| {
             let mut action = self.bucket.put_object(Some(&self.credentials), key);
             named.iter().for_each(|(name, value)| action.headers_mut().insert(*name, *value));
             let request = self.agent.put(action.sign(SIGNED_FOR).as_str());
@@ -145,7 +155,7 @@ impl Client {
 
     /// Removes an object, if there is one.
     pub(crate) fn delete(&self, key: &str) -> io::Result<()> {
-        attempt(|| {
+        self.attempt(|| {
             let url = self.bucket.delete_object(Some(&self.credentials), key).sign(SIGNED_FOR);
             let response = self.agent.delete(url.as_str()).call()?;
             match response.status().as_u16() {
@@ -155,24 +165,33 @@ impl Client {
         })
     }
 
-    /// What comes behind `prefix` in the keys that begin with it, up to the next slash; each once, in order.
-    pub(crate) fn list(&self, prefix: &str) -> io::Result<Vec<String>> {
-        let (mut names, mut token) = (Vec::new(), None);
+    /// What comes behind `prefix` in the keys that begin with it, up to the next slash, and how many bytes each has, if the server says so;
+    /// each once, in order.
+    pub(crate) fn list(&self, prefix: &str) -> io::Result<Vec<(String, Option<u64>)>> {
+        let (mut names, mut token) = (BTreeMap::new(), None);
         loop {
-            let page = attempt(|| self.page(prefix, token.as_deref()))?;
-            let keys = page.contents.into_iter().map(|object| object.key);
-            let folders = page.common_prefixes.into_iter().map(|folder| folder.prefix);
-            let found = keys.chain(folders);
-            let name =
-                |key: String| key.strip_prefix(prefix).map(|name| name.trim_end_matches('/').to_owned());
-            names.extend(found.filter_map(name).filter(|name| !name.is_empty()));
-            token = page.next_continuation_token;
+            let page = self.attempt(|| self.page(prefix, token.as_deref()))?;
+            let objects = page.contents.into_iter().map(|object| (object.key, object.size));
+            let folders = page.common_prefixes.into_iter().map(|folder| (folder.prefix, None));
+            for (key, bytes) in objects.chain(folders) {
+                let name = key.strip_prefix(prefix).map(|name| name.trim_end_matches('/').to_owned());
+                if let Some(name) = name.filter(|name| !name.is_empty()) {
+                    names.entry(name).or_insert(bytes);
+                }
+            }
+            let next = page.next_continuation_token;
+            if next.is_some() && next == token {
+                return Err(Failed::nonsense("a page of a list again and again").into_error());
+            }
+            token = next;
             if token.is_none() {
-                names.sort_unstable();
-                names.dedup();
-                return Ok(names);
+                return Ok(names.into_iter().collect());
             }
         }
+    }
+
+    fn attempt<T>(&self, ask: impl FnMut() -> Result<T, Failed>) -> io::Result<T> {
+        attempt(&*self.clock, ask)
     }
 
     fn page(
@@ -197,18 +216,25 @@ impl Client {
     }
 }
 
-/// Tries it until it works, will not work, or has been tried often enough.
-fn attempt<T>(mut ask: impl FnMut() -> Result<T, Failed>) -> io::Result<T> {
-    let mut pause = PAUSE_MIN;
-    for _ in 1..ATTEMPTS {
-        match ask() {
-            Err(Failed::Passing(error)) => tracing::debug!("asked again in {pause:?}: {error}"),
+/// Tries it until it works, will not work, or has been tried often enough or for long enough.
+fn attempt<T>(clock: &dyn Clock, mut ask: impl FnMut() -> Result<T, Failed>) -> io::Result<T> {
+    let (began_ns, mut pause) = (clock.monotonic_ns(), PAUSE_MIN);
+    let mut count = 1;
+    loop {
+        let error = match ask() {
+            Err(Failed::Passing(error)) => error,
             ended => return ended.map_err(Failed::into_error),
+        };
+        let tried_for = Duration::from_nanos(clock.monotonic_ns().saturating_sub(began_ns));
+        if count == ATTEMPTS || tried_for >= TRIED_FOR {
+            let text = format!("{error}; asked {count} times in {} s", tried_for.as_secs());
+            return Err(io::Error::new(error.kind(), text));
         }
+        tracing::debug!("asked again in {pause:?}: {error}");
         thread::sleep(pause);
         pause *= 2;
+        count += 1;
     }
-    ask().map_err(Failed::into_error)
 }
 
 fn read(response: &mut Response<Body>, bytes_max: u64) -> Result<Vec<u8>, Failed> {
@@ -247,6 +273,8 @@ fn tls(settings: &Settings) -> Result<TlsConfig, BadSettings> {
 
 #[cfg(test)]
 mod tests {
+    use ladoga_env::sim::SimClock;
+
     use super::*;
 
     #[test]
@@ -259,17 +287,30 @@ mod tests {
     #[test]
     fn an_attempt_that_may_help_is_made_again() {
         let passing = || Failed::Passing(io::ErrorKind::ConnectionReset.into());
+        let clock = SimClock::new();
         let mut count = 0;
-        let ended = attempt(|| {
+        let ended = attempt(&clock, || {
             count += 1;
             if count < 3 { Err(passing()) } else { Ok(count) }
         });
         assert_eq!(ended.expect("the third"), 3);
         let mut count = 0;
-        let refused = attempt(|| {
+        let refused = attempt(&clock, || {
             count += 1;
             Err::<(), _>(Failed::Lasting(io::ErrorKind::NotFound.into()))
         });
         assert_eq!((count, refused.expect_err("refused").kind()), (1, io::ErrorKind::NotFound));
+    }
+
+    #[test]
+    fn a_server_that_is_silent_is_asked_twice() {
+        let (clock, mut count) = (SimClock::new(), 0);
+        let ended = attempt(&clock, || {
+            count += 1;
+            clock.advance(SILENCE_MAX);
+            Err::<(), _>(Failed::Passing(io::Error::new(io::ErrorKind::TimedOut, "the server says nothing")))
+        });
+        let told = ended.expect_err("nobody answered").to_string();
+        assert_eq!((count, told.as_str()), (2, "the server says nothing; asked 2 times in 120 s"));
     }
 }

@@ -31,7 +31,7 @@ impl S3Disk {
     /// The files below `root`, which is the path of the place. Nothing is asked yet.
     pub fn new(env: &Env, root: &Path, place: &Place, settings: &Settings) -> Result<S3Disk, BadSettings> {
         Ok(S3Disk {
-            client: Arc::new(Client::new(settings, place)?),
+            client: Arc::new(Client::new(&env.clock, settings, place)?),
             root: root.to_path_buf(),
             prefix: place.prefix.clone(),
             env: env.clone(),
@@ -59,6 +59,12 @@ impl S3Disk {
         let new = Arc::new(Spool::create(Arc::clone(&self.env.disk), self.env.rng.next_u64())?);
         *spool = Some(Arc::clone(&new));
         Ok(new)
+    }
+
+    fn objects(&self, dir: &Path) -> io::Result<Vec<(String, Option<u64>)>> {
+        let key = self.key(dir)?;
+        let prefix = if key.is_empty() { key } else { key + "/" };
+        self.client.list(&prefix)
     }
 
     /// Fails if the lock that this process has taken is not its own any more.
@@ -89,9 +95,13 @@ impl Disk for S3Disk {
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        let key = self.key(dir)?;
-        let prefix = if key.is_empty() { key } else { key + "/" };
-        self.client.list(&prefix)
+        Ok(self.objects(dir)?.into_iter().map(|(name, _)| name).collect())
+    }
+
+    fn list_lengths(&self, dir: &Path) -> io::Result<Vec<(String, u64)>> {
+        // To ask for each of them would take a request each.
+        let length = |(name, bytes): (String, Option<u64>)| Some((name, bytes?));
+        Ok(self.objects(dir)?.into_iter().filter_map(length).collect())
     }
 
     fn create_dir_all(&self, _: &Path) -> io::Result<()> {
@@ -119,7 +129,11 @@ impl Disk for S3Disk {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         if is_new(path) {
-            return self.spool()?.remove(path);
+            match self.spool()?.remove(path) {
+                // Not one of ours: somebody has copied it into the bucket.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                removed => return removed,
+            }
         }
         self.may_change()?;
         self.client.delete(&self.key(path)?)
@@ -181,6 +195,7 @@ mod tests {
         assert_eq!(again.kind(), ErrorKind::AlreadyExists);
         assert_eq!(disk.open(path, OpenMode::Read).expect("it").len().expect("its length"), 3);
         disk.remove(path).expect("it was there");
-        assert_eq!(disk.remove(path).expect_err("it is gone").kind(), ErrorKind::NotFound);
+        let gone = disk.open(path, OpenMode::Read).err().expect("it is gone");
+        assert_eq!(gone.kind(), ErrorKind::NotFound);
     }
 }

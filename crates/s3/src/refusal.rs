@@ -50,13 +50,18 @@ impl From<ureq::Error> for Failed {
 /// What an answer says that is none of those that were expected.
 pub(crate) fn refused(mut response: Response<Body>, bucket: &str) -> Failed {
     let status = response.status().as_u16();
-    let region = response.headers().get("x-amz-bucket-region").and_then(|value| value.to_str().ok());
-    let region = region.map(str::to_owned);
+    let field = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let (region, location) = (field("x-amz-bucket-region"), field("location"));
     let body = response.body_mut().with_config().limit(REFUSAL_BYTES_MAX).read_to_vec().unwrap_or_default();
-    of_status(status, region.as_deref(), &String::from_utf8_lossy(&body), bucket)
+    of_status(status, (region.as_deref(), location.as_deref()), &String::from_utf8_lossy(&body), bucket)
 }
 
-fn of_status(status: u16, region: Option<&str>, body: &str, bucket: &str) -> Failed {
+fn of_status(
+    status: u16,
+    (region, location): (Option<&str>, Option<&str>),
+    body: &str,
+    bucket: &str,
+) -> Failed {
     let (code, message) = (element(body, "Code"), element(body, "Message"));
     let said = match (code, message) {
         (Some(code), Some(message)) => format!("{code}: {}", line(message)),
@@ -76,11 +81,25 @@ fn of_status(status: u16, region: Option<&str>, body: &str, bucket: &str) -> Fai
         (404, None | Some("NoSuchKey")) => {
             Failed::Lasting(error(ErrorKind::NotFound, "there is no such object".to_owned()))
         }
+        // Somebody else writes at the same moment, and nobody knows yet who was first.
+        (409, Some("ConditionalRequestConflict" | "OperationAborted")) => Failed::Passing(error(
+            ErrorKind::Other,
+            format!("another process writes the same object ({said})"),
+        )),
         // Somebody else has written meanwhile.
         (409 | 412, _) => Failed::Lasting(error(ErrorKind::AlreadyExists, said)),
         (301 | 307 | 308, _) => {
-            let region = region.unwrap_or("another one");
-            let text = format!("the bucket {bucket} is in another region: expected AWS_REGION={region}");
+            let text = match (region, location) {
+                (Some(region), _) => {
+                    format!("the bucket {bucket} is in another region: expected AWS_REGION={region}")
+                }
+                // No query: it may be signed.
+                (None, Some(location)) => format!(
+                    "the server sends us to {}: expected AWS_REGION or AWS_ENDPOINT_URL of the bucket {bucket}",
+                    line(location.split('?').next().unwrap_or_default())
+                ),
+                (None, None) => format!("the bucket {bucket} is in another region: expected its AWS_REGION"),
+            };
             Failed::Lasting(error(ErrorKind::Other, text))
         }
         (429 | 500 | 502..=504, _) => {
@@ -105,7 +124,7 @@ mod tests {
     use super::*;
 
     fn of(status: u16, body: &str) -> Failed {
-        of_status(status, Some("eu-north-1"), body, "lake")
+        of_status(status, (Some("eu-north-1"), Some("https://other/lake?X-Amz-Signature=1")), body, "lake")
     }
 
     #[test]
@@ -125,6 +144,9 @@ mod tests {
         assert_eq!(unknown.kind(), ErrorKind::PermissionDenied);
         assert_eq!(of(412, "").into_error().kind(), ErrorKind::AlreadyExists);
         assert!(of(301, "").into_error().to_string().contains("AWS_REGION=eu-north-1"));
+        let sent = of_status(307, (None, Some("https://other/lake?X-Amz-Signature=1")), "", "lake");
+        let sent = sent.into_error().to_string();
+        assert!(sent.contains("sends us to https://other/lake: expected AWS_REGION or"), "{sent}");
         assert!(of(418, "no XML").into_error().to_string().contains("status 418"));
     }
 
@@ -133,6 +155,8 @@ mod tests {
         for status in [429, 500, 502, 503, 504] {
             assert!(matches!(of(status, ""), Failed::Passing(_)), "{status}");
         }
+        let conflict = "<Error><Code>ConditionalRequestConflict</Code><Message>Again</Message></Error>";
+        assert!(matches!(of(409, conflict), Failed::Passing(_)));
         for status in [400, 401, 403, 404, 409, 412, 501] {
             assert!(matches!(of(status, ""), Failed::Lasting(_)), "{status}");
         }

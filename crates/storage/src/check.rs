@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::levels::{Recovered, read_manifest};
 use crate::paths;
 use crate::restoring::expect_no_restore;
+use crate::segment_reader::LargeValue;
 use crate::stats::Counters;
 use crate::table::{Access, BlockCache, Resident, Table, TableMeta, TableShared};
 use crate::wal::replay;
@@ -74,7 +75,7 @@ pub fn check(env: &Env, dir: &Path, progress: &mut dyn FnMut(CheckProgress)) -> 
     let mut done_bytes = 0_u64;
     for (_, meta) in recovered.tables.values() {
         let table = Table::new(&shared, meta.clone());
-        if let Err(error) = check_table(&table, &|_| true, &mut report) {
+        if let Err(error) = check_table(&table, &mut |_| LargeCheck::Whole, &mut report) {
             report.errors.push(error);
         }
         report.tables += 1;
@@ -107,11 +108,21 @@ struct Tally {
     last_key: Vec<u8>,
 }
 
-/// Verifies a table, and those of the large values it names that are wanted by the number of their file; of the others only that
-/// they are there, with the length they should have.
+/// What is verified of a large value that a table names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LargeCheck {
+    /// Every byte.
+    Whole,
+    /// That it is there, with the length it should have.
+    Length,
+    /// Nothing: it need not be there.
+    Nothing,
+}
+
+/// Verifies a table, and of the large values it names what is wanted of each.
 pub(crate) fn check_table(
     table: &Arc<Table>,
-    wanted: &dyn Fn(u64) -> bool,
+    wanted: &mut dyn FnMut(LargeValue) -> LargeCheck,
     report: &mut CheckReport,
 ) -> Result<(), Error> {
     let footer = table.footer()?;
@@ -144,7 +155,7 @@ pub(crate) fn check_table(
 
 fn check_block(
     (table, resident, index): (&Arc<Table>, &Resident, usize),
-    wanted: &dyn Fn(u64) -> bool,
+    wanted: &mut dyn FnMut(LargeValue) -> LargeCheck,
     tally: &mut Tally,
     report: &mut CheckReport,
 ) -> Result<(), Error> {
@@ -162,7 +173,12 @@ fn check_block(
             report.blobs += 1;
             let blob = table.blob_ref(pointer.file).ok_or_else(|| table.broken(offset))?;
             let blob = Blob::new(blob, pointer);
-            let verified = if wanted(pointer.file) { blob.verify() } else { blob.check_length() };
+            let large = LargeValue { file: pointer.file, bytes: pointer.len, crc: pointer.crc };
+            let verified = match wanted(large) {
+                LargeCheck::Whole => blob.verify(),
+                LargeCheck::Length => blob.check_length(),
+                LargeCheck::Nothing => Ok(()),
+            };
             report.errors.extend(verified.err());
         }
         tally.last_key.clear();

@@ -69,7 +69,8 @@ fn begin(disk: &dyn Disk, target: &Path) -> Result<(), Error> {
     {
         disk.create_dir_all(&dir).map_err(Error::io("create directory", &dir))?;
         let names = disk.list(&dir).map_err(Error::io("list", &dir))?;
-        let may_be = ["wal", "tables", "blobs", "checkpoints", paths::RESTORING];
+        let may_be =
+            ["wal", "tables", "blobs", "checkpoints", paths::RESTORING, paths::LOCK, paths::LOST_AND_FOUND];
         if names.iter().any(|name| !may_be.contains(&name.as_str())) {
             let exists = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
             return Err(Error::io("make a checkpoint in", dir)(exists));

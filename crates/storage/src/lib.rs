@@ -51,7 +51,7 @@ mod wal;
 
 pub use batch::{Fate, WriteBatch};
 pub use blob::{BLOB_PIECE_BYTES, Blob, BlobWriter, FinishedBlob};
-pub use check::{CheckProgress, CheckReport, check};
+pub use check::{CheckProgress, CheckReport, LargeCheck, check};
 pub use engine::{
     Cached, Engine, Newer, NewerStep, PendingRead, Progress, Range, RangeStep, ReadTier, Side, Snapshot,
 };
@@ -61,7 +61,7 @@ pub use ladoga_model::Durability;
 pub use log_file::{KeptSegment, LogFile};
 pub use offline::{OfflineCells, OfflineStore};
 pub use options::{Background, Compression, LEVELS, MEMORY_BYTES_MIN, Options};
-pub use paths::{RESTORING, count_tables};
+pub use paths::{LOCK, LOST_AND_FOUND, RESTORING, count_tables};
 pub use record::BLOB_BYTES_MIN;
 pub use restoring::{begin_restore, end_restore};
 pub use segment_reader::{LargeValue, LogCell, LogValue, SegmentReader};

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use ladoga_env::Disk;
 
 use crate::blob::{Blob, BlobRegistry};
-use crate::check::{CheckReport, check_table};
+use crate::check::{CheckReport, LargeCheck, check_table};
 use crate::engine::{cell_of, levels_of};
 use crate::error::Error;
 use crate::iterator::Merge;
@@ -39,8 +39,8 @@ impl OfflineStore {
         Ok(OfflineStore { levels: levels_of(dir, &recovered, &share(disk, dir))? })
     }
 
-    /// Verifies every checksum and every rule of a table of a copy, and of those large values it names that are `wanted`, by the
-    /// number of their file. Answers everything that is wrong.
+    /// Verifies every checksum and every rule of a table of a copy, and of each large value it names what is `wanted`. Answers
+    /// everything that is wrong.
     ///
     /// # Panics
     /// If the list has no such table.
@@ -49,7 +49,7 @@ impl OfflineStore {
         dir: &Path,
         list: &TableList,
         number: u64,
-        wanted: &dyn Fn(u64) -> bool,
+        wanted: &mut dyn FnMut(LargeValue) -> LargeCheck,
     ) -> Vec<Error> {
         let meta = list.table_meta(number).expect("callers ask for tables of the list");
         let table = Table::new(&share(disk, dir), meta.clone());

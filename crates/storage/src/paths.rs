@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 
 use ladoga_env::Disk;
 
-pub(crate) const LOCK: &str = "LOCK";
+/// Locked by the process whose directory it is.
+pub const LOCK: &str = "LOCK";
 pub(crate) const CURRENT: &str = "CURRENT";
+/// The root of many file systems has it. It is not for programs.
+pub const LOST_AND_FOUND: &str = "lost+found";
 /// The mark of a restore that is not completed.
 pub const RESTORING: &str = "RESTORING";
 

@@ -15,13 +15,24 @@ use crate::error::Error;
 use crate::merged::of_any_cluster;
 use crate::moment::text_of_ms;
 use crate::repository::{Backup, NodeBackup, Repository};
-use crate::restore::{GROUP_BYTES, Restored, SCRATCH, copy_files, expect_empty, open_scratch, write_merged};
+use crate::restore::{GROUP_BYTES, Restored, SCRATCH, copy_files, lock_empty, open_scratch, write_merged};
 use crate::slots::empty_slot;
 use crate::{PIECE_BYTES_MAX, Progress};
 
+/// What was restored to a point in time.
+#[derive(Debug)]
+pub struct RestoredAt {
+    /// From this backup, and the log behind it.
+    pub backup: Backup,
+    /// How much it was.
+    pub restored: Restored,
+    /// What is wrong with backups that are damaged, and might have been newer ones to begin with.
+    pub passed_over: Vec<Error>,
+}
+
 /// Makes `target` what a node on its own, or a cluster, had at a point in time: the newest backup that has nothing later, and all cells
 /// of the log behind it up to then. With a backup given, that one. `target` opens as a store once this has returned, and not before.
-/// Answers which backup it was.
+/// Answers which backup it was, and which newer ones could not be read and so were passed over.
 ///
 /// Of a cluster, the newest cell of each key counts, in whichever backup or log of a node it is, as in [`restore_cells`]. A node whose
 /// log does not reach that time gives what it has, and counts as missing.
@@ -33,10 +44,10 @@ pub fn restore_at(
     (at_ms, wanted): (u64, Option<&str>),
     target: &Path,
     progress: &mut dyn FnMut(Progress),
-) -> Result<(Backup, Restored), Error> {
+) -> Result<RestoredAt, Error> {
     let disk = &*env.disk;
-    expect_empty(disk, target)?;
-    let backup = base(repository, at_ms, wanted)?;
+    let _lock = lock_empty(disk, target)?;
+    let (backup, passed_over) = base(repository, at_ms, wanted)?;
     let logs = repository.logs_of(&backup)?;
     // The last timestamp of that millisecond.
     let last = HybridClock::at_wall_ms(at_ms + 1) - 1;
@@ -70,7 +81,7 @@ pub fn restore_at(
     engine.close()?;
     empty_slot(disk, &scratch)?;
     end_restore(disk, target)?;
-    Ok((backup, restored))
+    Ok(RestoredAt { backup, restored, passed_over })
 }
 
 /// The segments that may have cells up to this timestamp which are not in the files of their nodes.
@@ -83,24 +94,36 @@ fn needed<'l>(logs: &'l BackupLogs<'_>, last: u64) -> Vec<&'l StoredSegment> {
     logs.nodes.iter().flat_map(of_node).collect()
 }
 
-/// The newest backup from which one can get there.
-fn base(repository: &Repository, at_ms: u64, wanted: Option<&str>) -> Result<Backup, Error> {
+/// The newest backup from which one can get there. Damaged ones are passed over: from an older one that has everything behind it up to
+/// that time, one gets to the same.
+fn base(repository: &Repository, at_ms: u64, wanted: Option<&str>) -> Result<(Backup, Vec<Error>), Error> {
     let (mut spans, mut missing) = (Vec::<Span>::new(), None);
+    let mut passed_over = Vec::new();
     let ids = wanted.map_or_else(|| repository.ids(), |id| Ok(vec![id.to_owned()]))?;
     for id in ids.into_iter().rev() {
-        let backup = repository.backup(&id)?;
-        let logs = repository.logs_of(&backup)?;
-        let span = logs.span();
+        let found = repository.backup(&id).and_then(|backup| {
+            let logs = repository.logs_of(&backup)?;
+            let span = logs.span();
+            let is_short = span.is_none_or(|span| span.until_ms < at_ms);
+            let missing = is_short.then(|| logs.missing_at(at_ms));
+            Ok((span, missing, backup))
+        });
+        let (span, missing_here, backup) = match found {
+            Err(error @ Error::Damaged { .. }) if wanted.is_none() => {
+                passed_over.push(error);
+                continue;
+            }
+            found => found?,
+        };
         if span.is_some_and(|span| (span.from_ms..=span.until_ms).contains(&at_ms)) {
-            return Ok(backup);
+            return Ok((backup, passed_over));
         }
         // Of the newest one that could have led there.
-        if missing.is_none() && span.is_none_or(|span| span.until_ms < at_ms) {
-            missing = Some(logs.missing_at(at_ms));
-        }
+        missing = missing.or(missing_here);
         spans.extend(span);
     }
-    let missing = missing.unwrap_or_default();
+    let mut missing = missing.unwrap_or_default();
+    missing.extend(passed_over.iter().map(Error::to_string));
     Err(Error::OutOfReach { at: text_of_ms(at_ms), reachable: reachable(spans, &missing) })
 }
 

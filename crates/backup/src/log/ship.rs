@@ -81,7 +81,15 @@ impl Repository {
         self.disk().create_dir_all(&dir).map_err(Error::io("create directory", &dir))?;
         let LogListing { store, member, .. } = source.list(u64::MAX)?;
         let newest = self.chains()?.into_iter().rfind(|name| name.store == store);
-        let known = newest.map(|name| self.chain(name)).transpose()?.flatten();
+        let mut shipped = Shipped::default();
+        let known = match newest.map(|name| self.chain(name)).transpose() {
+            // It has ended: the next one begins with what the node still keeps. Nothing is written over the damaged one.
+            Err(error @ Error::Damaged { .. }) => {
+                shipped.gaps.push(format!("the log of {url} is begun anew: {error}"));
+                None
+            }
+            known => known?.flatten(),
+        };
         let mut shipping = Shipping {
             repository: self,
             writing,
@@ -91,7 +99,7 @@ impl Repository {
             reaches_ms_max,
             next_generation: newest.map_or(0, |name| name.generation.saturating_add(1)),
             chain: known,
-            shipped: Shipped::default(),
+            shipped,
             published_bytes: 0,
         };
         shipping.check_same(source)?;

@@ -14,7 +14,7 @@ use crate::error::Error;
 /// Protocol: `begin write* close publish`.
 pub(crate) struct Incoming {
     disk: Arc<dyn Disk>,
-    /// Until it is closed: a table may name more large values than a process may have files open.
+    /// Until it is closed.
     file: Option<Arc<dyn File>>,
     is_published: bool,
     path: PathBuf,

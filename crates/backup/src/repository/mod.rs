@@ -16,12 +16,12 @@ mod incoming;
 mod manifest;
 mod names;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ladoga_env::{Disk, Env, Lock, OpenMode, Replacement};
+use ladoga_storage::LOST_AND_FOUND;
 
 use crate::error::Error;
 use crate::moment::name_of_ms;
@@ -64,10 +64,15 @@ impl Repository {
     /// One that is there, or a new one in a directory that is not or is empty; for who is going to change it.
     pub fn create(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(Repository, Writing), Error> {
         let repository = Repository { disk: Arc::clone(disk), dir: dir.to_path_buf() };
-        if !repository.is_marked()? {
-            repository.begin()?;
+        let is_marked = repository.is_marked()?;
+        if !is_marked {
+            repository.expect_new()?;
         }
         let writing = repository.lock()?;
+        // Others may begin it at the same time: the first one that has the lock does.
+        if !is_marked && !repository.is_marked()? {
+            repository.begin()?;
+        }
         Ok((repository, writing))
     }
 
@@ -97,16 +102,23 @@ impl Repository {
         }
     }
 
-    /// Makes an empty directory a repository. The marker comes last: what a crash leaves is begun again.
-    fn begin(&self) -> Result<(), Error> {
+    /// Makes the directory, and leaves one alone, without so much as a lock, that has other things in it.
+    fn expect_new(&self) -> Result<(), Error> {
         let disk = &*self.disk;
         disk.create_dir_all(&self.dir).map_err(Error::io("create directory", &self.dir))?;
         let names = disk.list(&self.dir).map_err(Error::io("list", &self.dir))?;
         let marker = format!("{MARKER}.new");
-        let own = [LOCK, "files", "backups", marker.as_str()];
-        if let Some(found) = names.into_iter().find(|name| !own.contains(&name.as_str())) {
-            return Err(Error::NoRepository { path: self.dir.clone(), found });
+        let own = [LOCK, "files", "backups", marker.as_str(), LOST_AND_FOUND];
+        match names.into_iter().find(|name| !own.contains(&name.as_str())) {
+            // Another process may have begun it since.
+            Some(found) if !self.is_marked()? => Err(Error::NoRepository { path: self.dir.clone(), found }),
+            _ => Ok(()),
         }
+    }
+
+    /// Makes it a repository. The marker comes last: what a crash leaves is begun again.
+    fn begin(&self) -> Result<(), Error> {
+        let disk = &*self.disk;
         for dir in [self.files_dir(), self.backups_dir()] {
             disk.create_dir_all(&dir).map_err(Error::io("create directory", &dir))?;
         }
@@ -141,12 +153,11 @@ impl Repository {
         self.files_dir().join(name.to_string())
     }
 
-    /// Every file that is stored, by its tag.
-    pub(crate) fn stored(&self) -> Result<BTreeMap<crate::Tag, StoredName>, Error> {
+    /// Every file that is stored, and its length.
+    pub(crate) fn stored(&self) -> Result<Vec<(StoredName, u64)>, Error> {
         let dir = self.files_dir();
-        let names = self.disk.list(&dir).map_err(Error::io("list", &dir))?;
-        let stored = names.iter().filter_map(|name| name.parse::<StoredName>().ok());
-        Ok(stored.map(|name| (name.tag, name)).collect())
+        let names = self.disk.list_lengths(&dir).map_err(Error::io("list", &dir))?;
+        Ok(names.into_iter().filter_map(|(name, bytes)| Some((name.parse().ok()?, bytes))).collect())
     }
 
     /// The names of all backups, the oldest first.

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use ladoga_backup::{Error, Listing, PIECE_BYTES_MAX, Source, restore_files};
@@ -100,6 +101,30 @@ fn what_is_there_is_not_read_again() {
     node.put(1, 5_000 << 16, b"new");
     let (_, third) = take_one(&machine.env(), &node).expect("a third one");
     assert!(third.new_files == 1 && third.new_bytes < 5_000, "{third:?}");
+}
+
+#[test]
+fn large_values_that_were_fetched_before_a_break_are_not_fetched_again() {
+    let (mut node, machine) = (Node::new(7), Machine::new(8));
+    for number in 0..5 {
+        node.put(number, (number + 1) << 16, &vec![number as u8; 300_000]);
+    }
+    node.work();
+    let mut seen = BTreeSet::new();
+    let broken = take_lying(&node, &machine, |file, _, bytes| {
+        seen.insert(file);
+        if seen.len() > 4 { Vec::new() } else { bytes }
+    });
+    assert!(broken.expect_err("a break").to_string().contains("ends after"));
+    let names = machine.env().disk.list(&Path::new(REPOSITORY).join("files")).expect("names");
+    assert_eq!(
+        (names.len(), seen.len()),
+        (3, 5),
+        "three large values, but no table and nothing half: {names:?}"
+    );
+    let (_, taken) = take_one(&machine.env(), &node).expect("the same node");
+    assert_eq!(taken.kept_files, 3, "{taken:?}");
+    expect_sound(&machine.env(), "after a break");
 }
 
 proptest! {

@@ -39,7 +39,8 @@ pub(crate) fn batch(arguments: &BatchArguments) -> Result<(), Failure> {
     };
     Input::of(input).send_to(&url, "/v0/batch", read)?;
     drop(progress);
-    tally.outcome()
+    let number = tally.first_failure().map_or(0, |failed| failed.number);
+    tally.outcome(&format!("number {number}"))
 }
 
 /// A failure, with how far it went before.

@@ -11,7 +11,7 @@ use super::Failure;
 use crate::client::{Response, Url, exchange};
 
 /// What is read at once.
-pub(super) const READ_BYTES: usize = 64 << 10;
+const READ_BYTES: usize = 64 << 10;
 /// A line that is longer is passed on in parts: the node says that it is too long.
 const LINE_PART_BYTES: usize = 1 << 20;
 /// Chunks that are read ahead.
@@ -20,7 +20,7 @@ const CHUNKS_AHEAD: usize = 4;
 /// nothing in the middle of a request.
 const REST: Duration = Duration::from_secs(1);
 /// Requests are no longer than this, so that a node that is to stop need not wait for one.
-const REQUEST_MS_MAX: u64 = 5_000;
+pub(super) const REQUEST_MS_MAX: u64 = 5_000;
 
 /// Bytes of the input.
 pub(super) struct Chunk {
@@ -46,15 +46,26 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn Read + Send>, Failure> {
 impl Input {
     /// Passes on the lines of an input.
     pub(super) fn of(input: Box<dyn Read + Send>) -> Input {
-        Input::made_by(move |chunks| pass_on(input, chunks))
-    }
-
-    /// Passes on what `make` makes.
-    pub(super) fn made_by(make: impl FnOnce(&SyncSender<io::Result<Chunk>>) + Send + 'static) -> Input {
         let (sender, receiver) = sync_channel(CHUNKS_AHEAD);
         // It may wait for standard input, whatever becomes of the process.
-        thread::spawn(move || make(&sender));
+        thread::spawn(move || pass_on(input, &sender));
         Input(receiver)
+    }
+
+    /// The next chunk, however long that takes; none at the end.
+    pub(super) fn wait(&mut self) -> Option<io::Result<Chunk>> {
+        self.0.recv().ok()
+    }
+
+    /// The next chunk, unless the input rests between two lines, or is over.
+    pub(super) fn next(&mut self, is_within_a_line: bool) -> Option<io::Result<Chunk>> {
+        loop {
+            match self.0.recv_timeout(REST) {
+                Ok(chunk) => return Some(chunk),
+                Err(RecvTimeoutError::Timeout) if is_within_a_line => {}
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
+            }
+        }
     }
 
     /// Sends everything to `target` in as many requests as it takes, and gives each answer to `read`.
@@ -67,16 +78,16 @@ impl Input {
         let clock = RealClock::new();
         let now_ms = || clock.monotonic_ns() / 1_000_000;
         // Nothing more comes: that is the end.
-        while let Ok(first) = self.0.recv() {
+        while let Some(first) = self.wait() {
             let (mut next, mut failure) = (Some(first?), None);
             let (mut is_within_a_line, began_ms) = (false, now_ms());
-            let chunks = &mut self.0;
+            let input = &mut self;
             let body = || {
                 let is_over = || !is_within_a_line && now_ms() - began_ms > REQUEST_MS_MAX;
                 let chunk = match next.take() {
                     Some(chunk) => chunk,
                     None if is_over() => return None,
-                    None => match next_chunk(chunks, is_within_a_line)? {
+                    None => match input.next(is_within_a_line)? {
                         Ok(chunk) => chunk,
                         Err(error) => {
                             failure = Some(error);
@@ -93,17 +104,6 @@ impl Input {
             }
         }
         Ok(())
-    }
-}
-
-/// The next chunk, unless the input rests or is over.
-fn next_chunk(chunks: &mut Receiver<io::Result<Chunk>>, is_within_a_line: bool) -> Option<io::Result<Chunk>> {
-    loop {
-        match chunks.recv_timeout(REST) {
-            Ok(chunk) => return Some(chunk),
-            Err(RecvTimeoutError::Timeout) if is_within_a_line => {}
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
-        }
     }
 }
 

@@ -10,6 +10,8 @@ mod copy;
 #[cfg(feature = "cassandra")]
 mod door;
 mod entity;
+mod export;
+mod import;
 mod install;
 mod life;
 mod lines;
@@ -25,7 +27,6 @@ mod tally;
 mod target;
 mod telemetry;
 mod token;
-mod transfer;
 
 pub(crate) use backup::backup;
 pub(crate) use batch::batch;
@@ -35,6 +36,8 @@ pub(crate) use check::check;
 pub(crate) use cluster::repair;
 pub(crate) use copy::copy;
 pub(crate) use entity::{delete, expire, get, increment, put};
+pub(crate) use export::export;
+pub(crate) use import::import;
 pub(crate) use install::{completions, man};
 pub(crate) use profile::profile;
 pub(crate) use range::{count, range};
@@ -42,7 +45,6 @@ pub(crate) use restore::restore;
 pub(crate) use serve::serve;
 pub(crate) use status::status;
 pub(crate) use token::token;
-pub(crate) use transfer::{export, import};
 
 use std::fmt;
 use std::io::{Write, stderr};

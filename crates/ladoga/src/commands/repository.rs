@@ -13,11 +13,28 @@ pub(super) fn open(env: &Env, path: &Path) -> Result<Repository, Failure> {
     Ok(Repository::open(&disk_of(env, path)?, path)?)
 }
 
+/// Refuses what looks like a URL: it would be taken for a directory of that name.
+pub(super) fn expect_directory(path: &Path, expected: &str) -> Result<(), Failure> {
+    let text = path.to_string_lossy();
+    let is_url = text.split_once("://").is_some_and(|(scheme, _)| {
+        let is_scheme_char = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+        scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.bytes().all(is_scheme_char)
+    });
+    if !is_url {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!("'{text}' is no directory, expected {expected}")))
+}
+
+/// What is expected as a place for backups.
+const PLACES: &str = "a directory, or a bucket as s3://BUCKET/PREFIX";
+
 /// What the files of a repository are on.
 #[cfg(feature = "s3")]
 pub(super) fn disk_of(env: &Env, path: &Path) -> Result<Arc<dyn Disk>, Failure> {
     use ladoga_s3::{BadSettings, Place, S3Disk, Settings};
     if !Place::is_meant_by(path) {
+        expect_directory(path, PLACES)?;
         return Ok(Arc::clone(&env.disk));
     }
     let place = Place::parse(path).map_err(|error| Failure::Usage(error.to_string()))?;
@@ -32,5 +49,6 @@ pub(super) fn disk_of(env: &Env, path: &Path) -> Result<Arc<dyn Disk>, Failure> 
         let text = "this program was built without S3; expected a directory, or one built with `cargo build --release -p ladoga`";
         return Err(Failure::Usage(text.to_owned()));
     }
+    expect_directory(path, PLACES)?;
     Ok(Arc::clone(&env.disk))
 }

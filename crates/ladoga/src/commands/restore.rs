@@ -1,10 +1,12 @@
 use std::io::{Write, stdout};
 
-use ladoga_backup::{Backup, NodeBackup, Repository, restore_at, restore_cells, restore_files, text_of_ms};
+use ladoga_backup::{
+    Backup, NodeBackup, Repository, RestoredAt, restore_at, restore_cells, restore_files, text_of_ms,
+};
 use ladoga_env::Env;
 
 use super::backup::Shown;
-use super::{Failure, repository};
+use super::{Failure, complain, repository};
 use crate::backup_arguments::RestoreArguments;
 use crate::settings::{format_size, raise_descriptor_limit};
 
@@ -12,6 +14,7 @@ use crate::settings::{format_size, raise_descriptor_limit};
 pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
     let env = ladoga_env::real::env()?;
     raise_descriptor_limit();
+    repository::expect_directory(&arguments.data, "one of this machine")?;
     let repository = repository::open(&env, &arguments.from)?;
     if let Some(at_ms) = arguments.at {
         return restore_to(&env, &repository, at_ms, arguments);
@@ -47,8 +50,12 @@ fn restore_to(
 ) -> Result<(), Failure> {
     let mut shown = Shown::new("restored");
     let (target, wanted) = (&arguments.data, arguments.backup.as_deref());
-    let (backup, restored) = restore_at(env, repository, (at_ms, wanted), target, &mut |at| shown.show(at))?;
+    let RestoredAt { backup, restored, passed_over } =
+        restore_at(env, repository, (at_ms, wanted), target, &mut |at| shown.show(at))?;
     drop(shown);
+    for damaged in &passed_over {
+        complain(format_args!("{damaged}; an older backup was taken instead"));
+    }
     let (dir, at, size) = (target.display(), text_of_ms(at_ms), format_size(restored.bytes));
     writeln!(stdout(), "{dir}: as of {at}, {size}, of the backup {} and the log behind it", backup.id)?;
     Ok(())

@@ -2,6 +2,7 @@ use std::io::{IsTerminal, Write, stderr};
 
 use ladoga_env::Clock;
 use ladoga_env::real::RealClock;
+use serde_json::Value;
 
 use super::Failure;
 
@@ -11,6 +12,9 @@ const STATUS_DIGITS: usize = 3;
 /// From this status on, an operation has failed.
 const FAILURES_FROM: u16 = 400;
 
+/// What is kept of an answer: its reason is told if it is no longer.
+const BEGINNING_BYTES_MAX: usize = 1 << 10;
+
 /// Counts the answers of a batch, which are lines that come in pieces. Of a line it keeps only the beginning.
 #[derive(Default)]
 pub(super) struct Tally {
@@ -18,15 +22,32 @@ pub(super) struct Tally {
     is_within: bool,
     pub(super) answers: u64,
     failures: u64,
-    /// The number of the first one, and its status.
-    first_failure: Option<(u64, String)>,
+    first_failure: Option<FailedOperation>,
+}
+
+/// An operation that was refused.
+pub(super) struct FailedOperation {
+    /// Which of the answers says so, from 1 on.
+    pub(super) number: u64,
+    status: String,
+    /// Why, if the answer says that.
+    reason: Option<String>,
+}
+
+impl FailedOperation {
+    fn of(number: u64, status: Option<&str>, answer: &[u8]) -> FailedOperation {
+        let status = status.unwrap_or("no status").to_owned();
+        let answer: Option<Value> = serde_json::from_slice(answer).ok();
+        let reason = answer.and_then(|answer| answer["error"].as_str().map(str::to_owned));
+        FailedOperation { number, status, reason }
+    }
 }
 
 impl Tally {
     /// A piece of the answers.
     pub(super) fn add(&mut self, piece: &[u8]) {
         for part in piece.split_inclusive(|&byte| byte == b'\n') {
-            let room = BEGINNING.len() + STATUS_DIGITS - self.beginning.len();
+            let room = BEGINNING_BYTES_MAX - self.beginning.len();
             self.beginning.extend_from_slice(&part[..part.len().min(room)]);
             self.is_within = !part.ends_with(b"\n");
             if !self.is_within {
@@ -37,14 +58,15 @@ impl Tally {
 
     fn count_line(&mut self) {
         self.answers += 1;
-        let status = self.beginning.strip_prefix(BEGINNING).and_then(|digits| str::from_utf8(digits).ok());
+        let digits = self.beginning.strip_prefix(BEGINNING).and_then(|rest| rest.get(..STATUS_DIGITS));
+        let status = digits.and_then(|digits| str::from_utf8(digits).ok());
         let is_success = status
             .and_then(|digits| digits.parse::<u16>().ok())
             .is_some_and(|status| (200..FAILURES_FROM).contains(&status));
         if !is_success {
             self.failures += 1;
-            let found = status.unwrap_or("no status").to_owned();
-            self.first_failure.get_or_insert((self.answers, found));
+            let failed = || FailedOperation::of(self.answers, status, &self.beginning);
+            self.first_failure.get_or_insert_with(failed);
         }
         self.beginning.clear();
     }
@@ -54,12 +76,18 @@ impl Tally {
         self.answers - self.failures
     }
 
-    /// Fails if an operation has.
-    pub(super) fn outcome(&self) -> Result<(), Failure> {
-        let Some((number, status)) = &self.first_failure else { return Ok(()) };
+    /// The first operation that failed.
+    pub(super) const fn first_failure(&self) -> Option<&FailedOperation> {
+        self.first_failure.as_ref()
+    }
+
+    /// Fails if an operation has. `which` says where the first one is.
+    pub(super) fn outcome(&self, which: &str) -> Result<(), Failure> {
+        let Some(FailedOperation { status, reason, .. }) = &self.first_failure else { return Ok(()) };
+        let why = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
         let Tally { failures, answers, .. } = self;
         Err(Failure::Failed(format!(
-            "{failures} of {answers} operations failed; the first one is number {number}, with status {status}"
+            "{failures} of {answers} operations failed; the first one is {which}, with status {status}{why}"
         )))
     }
 }
@@ -136,17 +164,19 @@ mod tests {
         for step in 1..=answers.len() {
             let tally = tally(answers, step);
             assert_eq!((tally.answers, tally.failures), (4, 2), "by {step}");
-            let said = tally.outcome().expect_err("two failed");
-            let expected = "2 of 4 operations failed; the first one is number 2, with status 412";
+            let said = tally.outcome("number 2").expect_err("two failed");
+            let expected =
+                "2 of 4 operations failed; the first one is number 2, with status 412: {\"status\":200}";
+            assert_eq!(tally.first_failure().map(|failed| failed.number), Some(2));
             assert!(matches!(said, Failure::Failed(reason) if reason == expected));
         }
     }
 
     #[test]
     fn what_is_no_answer_is_a_failure() {
-        assert!(tally(b"{\"status\":200}\n", 5).outcome().is_ok());
+        assert!(tally(b"{\"status\":200}\n", 5).outcome("").is_ok());
         for answers in [&b"\n"[..], b"{}\n", b"{\"status\":9\n", b"{\"status\":100}\n"] {
-            assert!(tally(answers, 7).outcome().is_err(), "{}", answers.escape_ascii());
+            assert!(tally(answers, 7).outcome("").is_err(), "{}", answers.escape_ascii());
         }
     }
 }

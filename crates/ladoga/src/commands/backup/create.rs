@@ -6,13 +6,14 @@ use std::time::Duration;
 use ladoga_backup::{Backup, Error, LogPosition, NodeBackup, Repository, Taken, Writing};
 use ladoga_env::Env;
 
-use super::super::{Failure, complain, node_url, repository};
+use super::super::{Failure, complain, node_url};
 use super::Shown;
 use super::checkpoint::Checkpoint;
 use super::cut::Cut;
 use super::logs::tell_gaps;
 use super::node_log::NodeLog;
 use super::paced::{Pace, Paced};
+use super::turn;
 use crate::backup_arguments::{BackupRate, CreateBackupArguments};
 use crate::client::{KeptConnection, Url};
 use crate::settings::{format_size, raise_descriptor_limit};
@@ -26,8 +27,7 @@ pub(super) fn create(arguments: &CreateBackupArguments) -> Result<(), Failure> {
     let env = ladoga_env::real::env()?;
     raise_descriptor_limit();
     give_way();
-    let path = &arguments.repository.to;
-    let (repository, writing) = Repository::create(&repository::disk_of(&env, path)?, path)?;
+    let (repository, writing) = turn::create(&env, &arguments.changed)?;
     let begun_ms = env.clock.wall_ms();
     let id = repository.new_id(&env)?;
     let cut = Cut::take(&url, arguments.ack.map(std::num::NonZeroUsize::get))?;

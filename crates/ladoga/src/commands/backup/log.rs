@@ -2,9 +2,10 @@ use std::io::{Write, stdout};
 
 use ladoga_backup::{Chain, Repository, text_of_ms};
 
-use super::super::{Failure, complain, node_url, repository};
+use super::super::{Failure, complain, node_url};
 use super::logs::Logs;
 use super::paced::Pace;
+use super::turn;
 use crate::backup_arguments::LogArguments;
 use crate::settings::format_size;
 
@@ -12,8 +13,7 @@ use crate::settings::format_size;
 pub(super) fn log(arguments: &LogArguments) -> Result<(), Failure> {
     let url = node_url(&arguments.node)?;
     let env = ladoga_env::real::env()?;
-    let path = &arguments.repository.to;
-    let (repository, writing) = Repository::create(&repository::disk_of(&env, path)?, path)?;
+    let (repository, writing) = turn::create(&env, &arguments.changed)?;
     let ack = arguments.ack.map(std::num::NonZeroUsize::get);
     let logs = Logs::find(&url, ack, Pace::new(&*env.clock, arguments.rate.0))?;
     let fetched = logs.fetch(&repository, &writing)?;

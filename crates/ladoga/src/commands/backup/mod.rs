@@ -1,6 +1,7 @@
 //! Backups.
 //!
 //! - `create`: takes one; `paced`: no faster than it may; `log`: what was written since
+//! - `turn`: one command at a time changes a repository
 //! - `checkpoint`: the copy that a node keeps while it is fetched; `cut`: those of the nodes of a cluster, which fit together
 //! - `node_log`: the log that a node keeps; `logs`: those of the nodes of a cluster
 
@@ -11,6 +12,7 @@ mod log;
 mod logs;
 mod node_log;
 mod paced;
+mod turn;
 
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::path::Path;
@@ -93,8 +95,8 @@ fn verify_all(dir: &Path) -> Result<(), Failure> {
 
 fn remove_old(arguments: &PruneArguments) -> Result<(), Failure> {
     let env = ladoga_env::real::env()?;
-    let repository = repository::open(&env, &arguments.repository.to)?;
-    let writing = repository.lock()?;
+    let repository = repository::open(&env, &arguments.changed.repository.to)?;
+    let writing = turn::lock(&env, &repository, &arguments.changed)?;
     let pruned = prune(&repository, &writing, arguments.keep.get())?;
     let (backups, files, left) = (pruned.backups, pruned.files, pruned.backups_left);
     Ok(writeln!(stdout(), "removed {backups} backups and {files} files; {left} backups are left")?)

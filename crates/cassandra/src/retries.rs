@@ -1,0 +1,85 @@
+//! What the attempts of a request came to. The driver answers with the error of the last one, and that may only be that the next node is
+//! dead: what a node said before is worth more.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use scylla::errors::{DbError, RequestAttemptError};
+use scylla::policies::retry::{DefaultRetryPolicy, RequestInfo, RetryDecision, RetryPolicy, RetrySession};
+use tokio::task::futures::TaskLocalFuture;
+
+/// A request, and beside it what its attempts come to.
+pub(crate) type Noted<F> = TaskLocalFuture<RefCell<Tried>, F>;
+
+tokio::task_local! {
+    /// Of the request that is under way. The driver asks about retries while it is polled.
+    static TRIED: RefCell<Tried>;
+}
+
+/// What came of attempts before the last one.
+#[derive(Debug, Default)]
+pub(crate) struct Tried {
+    /// What a node answered last.
+    pub(crate) answered: Option<(DbError, String)>,
+    /// Why it is unknown whether an attempt did what it was to do, of the first one.
+    pub(crate) unknown: Option<String>,
+}
+
+impl Tried {
+    /// A request that notes what its attempts come to. It is not much larger than without: futures are on the stack.
+    pub(crate) fn noted<F: Future>(request: F) -> Noted<F> {
+        TRIED.scope(RefCell::default(), request)
+    }
+
+    /// What those of a request that has ended have come to.
+    pub(crate) fn of<F: Future>(request: Pin<&mut Noted<F>>) -> Tried {
+        request.take_value().map(RefCell::into_inner).unwrap_or_default()
+    }
+
+    fn note(&mut self, error: &RequestAttemptError) {
+        let unknown = match error {
+            RequestAttemptError::BrokenConnectionError(broken) => format!("the connection broke: {broken}"),
+            RequestAttemptError::DbError(error, words) => {
+                self.answered = Some((error.clone(), words.clone()));
+                match error {
+                    DbError::WriteTimeout { .. } | DbError::WriteFailure { .. } => error.to_string(),
+                    _ => return,
+                }
+            }
+            _ => return,
+        };
+        self.unknown.get_or_insert(unknown);
+    }
+}
+
+/// Decides as the driver does, and notes what came of each attempt.
+#[derive(Debug)]
+pub(crate) struct NotedRetries(DefaultRetryPolicy);
+
+impl NotedRetries {
+    pub(crate) fn policy() -> Arc<dyn RetryPolicy> {
+        Arc::new(NotedRetries(DefaultRetryPolicy::new()))
+    }
+}
+
+impl RetryPolicy for NotedRetries {
+    fn new_session(&self) -> Box<dyn RetrySession> {
+        Box::new(NotedSession(self.0.new_session()))
+    }
+}
+
+struct NotedSession(Box<dyn RetrySession>);
+
+impl RetrySession for NotedSession {
+    fn decide_should_retry(&mut self, request_info: RequestInfo<'_>) -> RetryDecision {
+        // Requests of the driver's own have nobody who wants to know.
+        _ = TRIED.try_with(|tried| tried.borrow_mut().note(request_info.error));
+        self.0.decide_should_retry(request_info)
+    }
+
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+}

@@ -1,0 +1,233 @@
+use std::collections::VecDeque;
+use std::io::{Read, Write, stderr};
+use std::sync::{Mutex, PoisonError};
+
+use ladoga_env::Clock;
+use ladoga_env::real::RealClock;
+
+use super::lines::{Chunk, Input, REQUEST_MS_MAX, open};
+use super::record::{Record, record};
+use super::tally::{ProgressLine, Tally};
+use super::{Failure, node_url};
+use crate::batch_arguments::ImportArguments;
+use crate::client::{Request, Response, Url, exchange, percent_encoded};
+
+/// The longest record: a value of 64 MiB in Base64, or with every byte escaped.
+const RECORD_BYTES_MAX: usize = 512 << 20;
+
+/// Stores the records of an export.
+pub(crate) fn import(arguments: &ImportArguments) -> Result<(), Failure> {
+    let url = node_url(&arguments.node)?;
+    let mut import = Import::new(url, open(&arguments.file)?);
+    let sent = import.run();
+    let Import { tally, large, source, first_failed_line, .. } = import;
+    let stored = tally.successes() + large;
+    let left_out =
+        if source.expired == 0 { String::new() } else { format!("; {} had expired", source.expired) };
+    _ = writeln!(stderr(), "{stored} records stored{left_out}");
+    sent?;
+    tally.outcome(&format!("in line {}", first_failed_line.unwrap_or_default()))
+}
+
+struct Import {
+    url: Url,
+    input: Input,
+    source: RecordLines,
+    /// The lines whose answers are still to come, in order.
+    unanswered: Mutex<VecDeque<u64>>,
+    tally: Tally,
+    first_failed_line: Option<u64>,
+    /// Records that were too large for a batch, and were stored each by itself.
+    large: u64,
+    progress: ProgressLine,
+    clock: RealClock,
+}
+
+impl Import {
+    fn new(url: Url, input: Box<dyn Read + Send>) -> Import {
+        Import {
+            url,
+            input: Input::of(input),
+            source: RecordLines::default(),
+            unanswered: Mutex::default(),
+            tally: Tally::default(),
+            first_failed_line: None,
+            large: 0,
+            progress: ProgressLine::of("records"),
+            clock: RealClock::new(),
+        }
+    }
+
+    /// Stores the records in their order: a key may be there twice, so what is stored by itself waits for the answers to what is before it.
+    fn run(&mut self) -> Result<(), Failure> {
+        loop {
+            if !self.source.has_lines() {
+                match self.input.wait() {
+                    Some(chunk) => self.source.add(chunk?),
+                    None if self.source.bytes.is_empty() => return Ok(()),
+                    None => self.source.is_whole = true,
+                }
+            }
+            let first = self.source.render(self.clock.wall_ms(), &self.unanswered);
+            if !first.is_empty() {
+                self.send(first)?;
+            }
+            match self.source.stop.take() {
+                None => {}
+                Some(Pause::Large(large)) => {
+                    let number = self.source.number;
+                    put(&self.url, &large).map_err(|reason| not_imported(number, &reason))?;
+                    self.large += 1;
+                }
+                Some(Pause::Failed(failure)) => return Err(failure),
+            }
+        }
+    }
+
+    /// Sends `first` and what follows in one request, up to where the source stops or rests.
+    fn send(&mut self, first: Vec<u8>) -> Result<(), Failure> {
+        let Import { url, input, source, unanswered, tally, first_failed_line, large, progress, clock } =
+            self;
+        let unanswered = &*unanswered;
+        let now_ms = || clock.monotonic_ns() / 1_000_000;
+        let (mut next, began_ms) = (Some(first), now_ms());
+        let body = || loop {
+            if let Some(bytes) = next.take().filter(|bytes| !bytes.is_empty()) {
+                return Some(bytes);
+            }
+            if source.stop.is_some() || now_ms() - began_ms > REQUEST_MS_MAX {
+                return None;
+            }
+            match input.next(false)? {
+                Ok(chunk) => source.add(chunk),
+                Err(error) => source.stop = Some(Pause::Failed(error.into())),
+            }
+            next = Some(source.render(clock.wall_ms(), unanswered));
+        };
+        let read = |response: Response| {
+            if response.status != 200 {
+                return Err(Failure::Failed(response.line()));
+            }
+            response.body(|piece| {
+                let before = tally.answers;
+                tally.add(piece);
+                let failed = tally.first_failure().map(|failed| failed.number);
+                let mut lines = unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+                for number in before + 1..=tally.answers {
+                    let line = lines.pop_front();
+                    *first_failed_line = first_failed_line.or(line.filter(|_| failed == Some(number)));
+                }
+                progress.tell(tally.answers + *large);
+                Ok::<_, Failure>(())
+            })
+        };
+        exchange(url, "/v0/batch", body, read)??;
+        let lines = unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(line) = lines.front() else { return Ok(()) };
+        let reason = format!("{url} answered fewer lines than it was sent: line {line} has no answer");
+        Err(Failure::Failed(reason))
+    }
+}
+
+/// Why no more of the source goes into this request.
+enum Pause {
+    /// This comes next, and is stored by itself.
+    Large(Large),
+    /// Nothing more comes.
+    Failed(Failure),
+}
+
+struct Large {
+    key: Vec<u8>,
+    value: Vec<u8>,
+    ttl_ms: Option<u64>,
+}
+
+/// The lines of a file of records.
+#[derive(Default)]
+struct RecordLines {
+    /// What was read, from the next line on.
+    bytes: Vec<u8>,
+    /// Whether they end where a line does.
+    is_whole: bool,
+    /// Of the last line that was looked at.
+    number: u64,
+    expired: u64,
+    stop: Option<Pause>,
+}
+
+impl RecordLines {
+    fn add(&mut self, Chunk { bytes, is_within_a_line }: Chunk) {
+        self.bytes.extend(bytes);
+        // What is longer than any record is looked at, so that it is refused.
+        self.is_whole = !is_within_a_line || self.bytes.len() > RECORD_BYTES_MAX;
+    }
+
+    const fn has_lines(&self) -> bool {
+        self.is_whole && !self.bytes.is_empty()
+    }
+
+    /// Makes a part of a batch of the lines that are there, up to one that cannot be in it. What a record says about its expiry is made a
+    /// time to live only now, just before it is sent: it may have waited for long.
+    fn render(&mut self, now_ms: u64, unanswered: &Mutex<VecDeque<u64>>) -> Vec<u8> {
+        let (mut operations, mut done) = (Vec::new(), 0);
+        if !self.has_lines() {
+            return operations;
+        }
+        let mut numbers = unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        for line in self.bytes.split_inclusive(|&byte| byte == b'\n') {
+            done += line.len();
+            self.number += 1;
+            match record(line, now_ms) {
+                Ok(Record::Line(operation)) => {
+                    operations.extend_from_slice(&operation);
+                    numbers.push_back(self.number);
+                }
+                Ok(Record::Large { key, value, ttl_ms }) => {
+                    self.stop = Some(Pause::Large(Large { key, value, ttl_ms }));
+                    break;
+                }
+                Ok(Record::Expired) => self.expired += 1,
+                Ok(Record::Blank) => {}
+                Err(reason) => {
+                    let reason = format!("{reason}; expected the lines that ladoga export writes");
+                    self.stop = Some(Pause::Failed(not_imported(self.number, &reason)));
+                    break;
+                }
+            }
+        }
+        self.bytes.drain(..done);
+        operations
+    }
+}
+
+fn not_imported(line: u64, reason: &str) -> Failure {
+    Failure::Failed(format!("line {line} was not imported: {reason}"))
+}
+
+fn put(url: &Url, Large { key, value, ttl_ms }: &Large) -> Result<(), String> {
+    let ttl = ttl_ms.map_or_else(String::new, |ms| format!("&ttl={ms}ms"));
+    let target = format!("/v0/entity?id={}{ttl}", percent_encoded(key));
+    let request = Request { method: "PUT", target, field: None, body: Some(value) };
+    let response = request.send(url).map_err(|error| error.to_string())?;
+    if response.status == 201 { Ok(()) } else { Err(response.line()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_expired_while_it_waited_is_left_out() {
+        let (mut source, unanswered) = (RecordLines::default(), Mutex::default());
+        let line = b"{\"key\":\"a\",\"value\":\"\",\"expires_ms\":2000}\n";
+        let add =
+            |source: &mut RecordLines| source.add(Chunk { bytes: line.to_vec(), is_within_a_line: false });
+        add(&mut source);
+        let operations = source.render(1_500, &unanswered);
+        assert!(String::from_utf8_lossy(&operations).contains("\"ttl\":\"500ms\""));
+        add(&mut source);
+        assert_eq!(source.render(2_000, &unanswered), b"");
+        assert_eq!((source.expired, source.number, source.has_lines()), (1, 2, false));
+    }
+}

@@ -247,6 +247,8 @@ fn what_cannot_be_run_is_told() {
     run("--fsync sometimes").expect_failure(2, &["sometimes"]);
     run("--dir absent").expect_failure(1, &["cannot write absent"]);
     assert!(!directory.path().join("absent").exists(), "it was made");
+    let node = lab_run("--dir .", &report, &directory).env("LADOGA_THREADS", "none").run();
+    node.expect_failure(1, &["the node ended", "LADOGA_THREADS"]);
     // The third is seen before the first is measured.
     let server = Server::start(Manner::Answer(200));
     for words in [

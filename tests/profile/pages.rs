@@ -43,7 +43,7 @@ fn a_flame_graph_widens_and_is_searched() {
     let file = profile_page(&directory, "html");
     let mut page = browser.open(&file, 1400, 900);
     assert!(share(&mut page, "ladoga_server::").is_some_and(|share| share > 0.0));
-    for part in [", commit ", "serve", "ladoga profile --kind cpu --seconds 3 -o cpu.html"] {
+    for part in [", commit ", "serve", "ladoga profile --kind cpu --seconds 3 --hz 499 -o cpu.html"] {
         assert!(page.text("dl.head").contains(part), "{part} in {}", page.text("dl.head"));
     }
     colours_are_those_of_the_legend(&mut page);

@@ -1,5 +1,10 @@
 //! Numbers with units, read and written as wrk does.
 
+/// So many of something, in words.
+pub(crate) fn counted(number: u64, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
 /// A number and its unit, in whole units: `2m` is 120.
 fn scan(text: &str, scale: u64, base: &str, units: &[&str]) -> Option<u64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();

@@ -22,10 +22,12 @@ impl StabilityTracker {
     /// The pass that is to be made now, if there is one: the one under way, or the next.
     pub fn pass(&mut self) -> Option<&SyncRound> {
         if self.pass.is_none() {
-            let before = match self.has_all() {
-                true if self.next.relisting == Relisting::Pulls => self.all_of_other_lists()?,
-                true => self.common_closed()?,
-                false => self.whole_again()?,
+            let before = if !self.has_all() {
+                self.whole_again()?
+            } else if self.next.relisting == Relisting::Pulls {
+                self.all_of_other_lists()?
+            } else {
+                self.common_closed()?
             };
             self.passes += 1;
             let mut peers: Vec<NodeId> = self.peers().collect();

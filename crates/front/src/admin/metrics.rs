@@ -55,7 +55,7 @@ fn counters(sums: &Sums) -> impl Iterator<Item = Metric> {
         ("ladoga_connections_accepted_total", "Client connections accepted.", sums.connections_total),
         (
             "ladoga_connections_moved_total",
-            "Client connections that went on at another event loop, because the load asked for more or fewer of these.",
+            "Connections that went on at another event loop: the load asked for more or fewer of these, or a peer for that one.",
             sums.connections_moved,
         ),
         (

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use super::options::{Rate, RunOptions};
 use crate::page::count;
 use crate::record::{Conditions, Published};
+use crate::units::counted;
 use crate::workload::Knobs;
 use crate::workload::{Distribution, Name};
 
@@ -95,8 +96,7 @@ pub(super) fn title(workload: Name, rate: Rate, connections: u64) -> String {
         Rate::Closed => "closed loop".to_owned(),
         Rate::Open(rate) => format!("at {}/s", count(rate as f64)),
     };
-    let plural = if connections == 1 { "" } else { "s" };
-    format!("{} {rate}, {connections} connection{plural}", name_of(&workload))
+    format!("{} {rate}, {}", name_of(&workload), counted(connections, "connection"))
 }
 
 /// As it is typed.

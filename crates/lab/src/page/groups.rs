@@ -1,6 +1,7 @@
 //! Rounds of one stage on one server belong together: their middle and their spread are what a reader wants first.
 
-use crate::record::{Latency, RATE_REACHED, Report, Run};
+use crate::record::{Latency, Report, Run};
+use crate::stats::RATE_REACHED;
 
 /// The rounds of a stage.
 pub(super) struct Group<'a> {

@@ -6,6 +6,7 @@ use super::groups::{Group, Spread, title};
 use super::quantity::percent;
 use super::words::{count, escape, micros, short_micros};
 use crate::record::{Conditions, Latency, Published, Report, Run, Unit};
+use crate::units::counted;
 
 const NONE: &str = "–";
 
@@ -14,8 +15,7 @@ pub type Finding = (&'static str, String);
 
 /// How it went, the worst last.
 pub(super) fn findings(report: &Report, groups: &[Group<'_>]) -> Vec<Finding> {
-    let plural = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
-    let (runs, stages) = (plural(report.runs.len(), "run"), plural(groups.len(), "stage"));
+    let (runs, stages) = (counted(report.runs.len() as u64, "run"), counted(groups.len() as u64, "stage"));
     let mut out = vec![("", format!("{runs} of {stages}"))];
     for bound in &report.slo {
         let (class, word) = if bound.holds { ("good", "holds") } else { ("bad", "missed") };
@@ -41,11 +41,11 @@ pub(super) fn findings(report: &Report, groups: &[Group<'_>]) -> Vec<Finding> {
     let disturbed = report.runs.iter().filter(|run| run.disturbance.is_notable(cores)).count();
     if disturbed > 0 {
         let all = report.runs.len();
-        out.push(("bad", format!("Other processes disturbed {disturbed} of {}", plural(all, "run"))));
+        out.push(("bad", format!("Other processes disturbed {disturbed} of {}", counted(all as u64, "run"))));
     }
     let limited = report.runs.iter().filter(|run| !run.generator.limits.is_empty()).count();
     if limited > 0 {
-        let all = plural(report.runs.len(), "run");
+        let all = counted(report.runs.len() as u64, "run");
         out.push(("bad", format!("The load generator, or the host, was a limit in {limited} of {all}")));
     }
     if report.runs.len() < report.planned || report.is_interrupted {

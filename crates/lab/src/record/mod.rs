@@ -12,7 +12,7 @@ pub(crate) use of_outcome::{Described, run_of};
 
 use serde::{Deserialize, Serialize};
 
-use crate::stats::{Class, ERROR_KINDS, Failures};
+use crate::stats::{Class, ERROR_KINDS, Failures, RATE_REACHED};
 
 /// The name of the server that is ours.
 pub(crate) const OWN: &str = "ladoga";
@@ -114,9 +114,6 @@ pub(crate) struct Run {
     #[serde(default)]
     pub(crate) expects_misses: bool,
 }
-
-/// A run that answers this part of its rate has reached it.
-pub(crate) const RATE_REACHED: f64 = 0.99;
 
 impl Run {
     /// Whether any request was answered as it should be.

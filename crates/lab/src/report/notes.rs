@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use crate::stats::{Class, Latencies, Limit, RunOutcome};
-use crate::units::{format_metric, format_time_us};
+use crate::stats::{Class, Latencies, Limit, RATE_REACHED, RunOutcome};
+use crate::units::{counted, format_metric, format_time_us};
 
 /// What was asked for, as far as a note depends on it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -13,8 +13,6 @@ pub(crate) struct Asked {
     pub(crate) wants_percentiles: bool,
 }
 
-/// The share of a rate from which on it counts as reached.
-const RATE_REACHED: f64 = 0.99;
 /// A rate that was missed by fewer requests was not missed.
 const UNANSWERED_MIN: u64 = 100;
 
@@ -85,11 +83,6 @@ fn missed_rate(outcome: &RunOutcome) -> Option<f64> {
     let is_missed =
         |rate: &f64| outcome.per_second() < RATE_REACHED * rate && outcome.unanswered > UNANSWERED_MIN;
     outcome.rate.filter(is_missed).filter(|_| outcome.complete > 0 && !outcome.is_interrupted)
-}
-
-/// So many of something, in words.
-fn counted(number: u64, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 /// Answers by class, if there are any but successful ones.

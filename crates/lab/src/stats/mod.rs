@@ -19,7 +19,7 @@ pub(crate) use interval::{INTERVAL_NS, INTERVALS_HELD, Interval, Over, SECOND_NS
 #[cfg(test)]
 pub(crate) use latencies::ns_histogram;
 pub(crate) use latencies::{Latencies, in_micros};
-pub(crate) use outcome::{Limit, RunOutcome};
+pub(crate) use outcome::{Limit, RATE_REACHED, RunOutcome};
 pub(crate) use recorder::{Lent, Recorder};
 pub(crate) use samples::Samples;
 pub(crate) use thread_outcome::ThreadOutcome;

@@ -158,11 +158,11 @@ fn a_file_system_of_its_own_is_an_empty_directory() {
 
 #[test]
 fn what_looks_like_a_url_is_no_directory() {
-    let (directory, id) = (Directory::new(), ["--keep", "1"]);
+    let (directory, keep) = (Directory::new(), ["--keep", "1"]);
     for place in ["S3://lake/nodes", "gs://lake/nodes", "https://lake/nodes", "file:///backups"] {
         let named = [place, "expected a directory, or a bucket as s3://BUCKET/PREFIX"];
         for (command, more) in
-            [("create", &[][..]), ("log", &[]), ("list", &[]), ("verify", &[]), ("prune", &id)]
+            [("create", &[][..]), ("log", &[]), ("list", &[]), ("verify", &[]), ("prune", &keep)]
         {
             let arguments = ["backup", command, "--to", place].into_iter().chain(more.iter().copied());
             let run = Ladoga::new(arguments).current_dir(directory.path()).run();

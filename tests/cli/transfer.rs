@@ -87,15 +87,20 @@ fn more_records_than_a_page_are_exported_once_each() {
 fn what_is_no_export_is_told_with_its_line() {
     let node = Node::start();
     let input = b"{\"key\":\"a\",\"value\":\"1\"}\n\nnonsense\n{\"key\":\"b\",\"value\":\"2\"}\n";
-    run(&node, &["import", "-"], input).expect_failure(1, &["1 records stored", "line 3"]);
+    run(&node, &["import", "-"], input).expect_failure(1, &["1 record stored", "line 3"]);
     assert_eq!(node.connect().value("a").as_deref(), Some(&b"1"[..]));
     assert_eq!(node.connect().value("b"), None);
     let expired = b"{\"key\":\"a\",\"value\":\"1\",\"expires_ms\":1}\n{\"key\":\"c\",\"value\":\"3\"}\n";
     let imported = run(&node, &["import", "-"], expired).expect_success();
-    assert_eq!(imported.stderr, "1 records stored; 1 had expired\n");
+    assert_eq!(imported.stderr, "1 record stored; 1 had expired\n");
     let refused = b"{\"key\":\"\",\"value\":\"1\"}\n";
     run(&node, &["import", "-"], refused)
         .expect_failure(1, &["0 records stored", "1 of 1", "in line 1, with status 400: ", "key"]);
+    let both = b"{\"key\":\"\",\"value\":\"1\"}\nnonsense\n";
+    run(&node, &["import", "-"], both).expect_failure(
+        1,
+        &["in line 1, with status 400: ", "line 2 was not imported: it is no JSON object, by column 2"],
+    );
     run(&node, &["import", "nowhere"], b"").expect_failure(1, &["cannot read nowhere"]);
 }
 
@@ -152,6 +157,6 @@ fn a_line_without_an_answer_is_a_failure() {
     Ladoga::new(["import", "-", "--url", &url])
         .input(input)
         .run()
-        .expect_failure(1, &["1 records stored", "fewer lines than it was sent: line 2"]);
+        .expect_failure(1, &["1 record stored", "fewer lines than it was sent: line 2"]);
     server.join().expect("it served");
 }

@@ -52,7 +52,7 @@ pub enum Error {
         supported: u64,
     },
     /// Somebody else changes the repository.
-    #[error("{} is in use: another process takes a backup into it, or prunes it", path.display())]
+    #[error("{} is in use: another process changes it", path.display())]
     Busy {
         /// Which directory.
         path: PathBuf,

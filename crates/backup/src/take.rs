@@ -119,7 +119,8 @@ impl<'r> Taking<'r> {
         let larges = self.check_table(table, blobs, &missing, fetched.as_ref())?;
         for blob in missing {
             let incoming = self.fetch(StoreFile::Blob(blob), source, progress)?;
-            self.check_blob(larges.iter().filter(|large| large.file == blob), &incoming)?;
+            let first = LargeValue { file: blob, bytes: 0, crc: 0 };
+            self.check_blob(larges.range(first..).take_while(|large| large.file == blob), &incoming)?;
             self.publish(StoreFile::Blob(blob), incoming)?;
         }
         fetched.map_or(Ok(()), |fetched| self.publish(file, fetched))

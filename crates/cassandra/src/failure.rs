@@ -55,13 +55,15 @@ impl Asked {
             }
             _ => self.ended(error),
         };
+        let unclear = |unknown: &str, reason: &str| {
+            self.too_few((0, self.replicas.ack.cast_signed()), true, format!("{unknown}; then {reason}"))
+        };
         match (told, tried.unknown.filter(|_| self.is_write)) {
             (Error::TooFewReplicas(few), Some(_)) => {
                 Error::TooFewReplicas(Box::new(TooFewReplicas { may_have_happened: true, ..*few }))
             }
-            (Error::Store(StoreError::Unreachable { reason }), Some(unknown)) => {
-                self.too_few((0, self.replicas.ack.cast_signed()), true, format!("{unknown}; then {reason}"))
-            }
+            (Error::Store(StoreError::Unreachable { reason }), Some(unknown)) => unclear(&unknown, &reason),
+            (Error::Store(StoreError::NoRoom { reason }), Some(unknown)) => unclear(&unknown, &reason),
             (told, _) => told,
         }
     }
@@ -194,7 +196,8 @@ mod tests {
         let read = of(Asked::read(TWO_OF_THREE), Tried { answered: answered(), unknown: None });
         assert!(matches!(read, Error::TooFewReplicas(few) if !few.may_have_happened && few.required == 2));
         let unknown = || Some("the connection broke".to_owned());
-        for answered in [answered(), None, Some((DbError::Overloaded, "words".to_owned()))] {
+        let full = Some((DbError::Invalid, format!("{QUOTA} words")));
+        for answered in [answered(), None, full, Some((DbError::Overloaded, "words".to_owned()))] {
             let write = of(Asked::write(TWO_OF_THREE), Tried { answered, unknown: unknown() });
             assert!(matches!(&write, Error::TooFewReplicas(few) if few.may_have_happened), "{write}");
         }

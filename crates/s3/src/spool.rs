@@ -12,7 +12,7 @@ const PIECE_BYTES: usize = 256 << 10;
 
 /// What the names of the directories begin with; the number of the process and a random one follow.
 const NAME: &str = "ladoga-backup-";
-/// Locked as long as the process lives. No file of a repository is called like this.
+/// Locked as long as the process lives. Only files `*.new` come into the directory, so none is called like this.
 const LOCK: &str = "LOCK";
 
 /// Files that are not complete: in a directory of this machine that nobody else may read, and that ends with the process.

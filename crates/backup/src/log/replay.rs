@@ -46,12 +46,13 @@ pub fn restore_at(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<RestoredAt, Error> {
     let disk = &*env.disk;
-    let _lock = lock_empty(disk, target)?;
     let (backup, passed_over) = base(repository, at_ms, wanted)?;
     let logs = repository.logs_of(&backup)?;
     // The last timestamp of that millisecond.
     let last = HybridClock::at_wall_ms(at_ms + 1) - 1;
     let segments = needed(&logs, last);
+    // Not before it is known that one gets there: a directory with nothing in it but a lock would open as an empty store.
+    let _lock = lock_empty(disk, target)?;
     begin_restore(disk, target)?;
     let scratch = target.join(SCRATCH);
     empty_slot(disk, &scratch)?;

@@ -39,8 +39,7 @@ pub(crate) fn batch(arguments: &BatchArguments) -> Result<(), Failure> {
     };
     Input::of(input).send_to(&url, "/v0/batch", read)?;
     drop(progress);
-    let number = tally.first_failure().map_or(0, |failed| failed.number);
-    tally.outcome(&format!("number {number}"))
+    tally.outcome(|number| format!("number {number}"))
 }
 
 /// A failure, with how far it went before.

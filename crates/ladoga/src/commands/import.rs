@@ -6,11 +6,11 @@ use ladoga_env::Clock;
 use ladoga_env::real::RealClock;
 
 use super::lines::{Chunk, Input, REQUEST_MS_MAX, open};
-use super::record::{Record, record};
+use super::record::{LargeRecord, Record, record};
 use super::tally::{ProgressLine, Tally};
-use super::{Failure, node_url};
+use super::{Failure, complain, counted, node_url};
 use crate::batch_arguments::ImportArguments;
-use crate::client::{Request, Response, Url, exchange, percent_encoded};
+use crate::client::{Response, Url, exchange};
 
 /// The longest record: a value of 64 MiB in Base64, or with every byte escaped.
 const RECORD_BYTES_MAX: usize = 512 << 20;
@@ -20,13 +20,21 @@ pub(crate) fn import(arguments: &ImportArguments) -> Result<(), Failure> {
     let url = node_url(&arguments.node)?;
     let mut import = Import::new(url, open(&arguments.file)?);
     let sent = import.run();
-    let Import { tally, large, source, first_failed_line, .. } = import;
-    let stored = tally.successes() + large;
+    let Import { tally, large, source, first_failed_line, progress, .. } = import;
+    drop(progress);
+    let stored = counted(tally.successes() + large, "record");
     let left_out =
         if source.expired == 0 { String::new() } else { format!("; {} had expired", source.expired) };
-    _ = writeln!(stderr(), "{stored} records stored{left_out}");
-    sent?;
-    tally.outcome(&format!("in line {}", first_failed_line.unwrap_or_default()))
+    _ = writeln!(stderr(), "{stored} stored{left_out}");
+    // The first answer that failed is there, and so is the number of its line.
+    let refused = tally.outcome(|_| format!("in line {}", first_failed_line.unwrap_or_default()));
+    match (sent, refused) {
+        (Err(failure), Err(Failure::Failed(refused))) => {
+            complain(format_args!("{refused}"));
+            Err(failure)
+        }
+        (sent, refused) => sent.and(refused),
+    }
 }
 
 struct Import {
@@ -74,10 +82,14 @@ impl Import {
             }
             match self.source.stop.take() {
                 None => {}
-                Some(Pause::Large(large)) => {
+                Some(Pause::Large(record)) => {
                     let number = self.source.number;
-                    put(&self.url, &large).map_err(|reason| not_imported(number, &reason))?;
-                    self.large += 1;
+                    let stored = put(&self.url, &record, self.clock.wall_ms());
+                    if stored.map_err(|reason| not_imported(number, &reason))? {
+                        self.large += 1;
+                    } else {
+                        self.source.expired += 1;
+                    }
                 }
                 Some(Pause::Failed(failure)) => return Err(failure),
             }
@@ -132,15 +144,9 @@ impl Import {
 /// Why no more of the source goes into this request.
 enum Pause {
     /// This comes next, and is stored by itself.
-    Large(Large),
+    Large(LargeRecord),
     /// Nothing more comes.
     Failed(Failure),
-}
-
-struct Large {
-    key: Vec<u8>,
-    value: Vec<u8>,
-    ttl_ms: Option<u64>,
 }
 
 /// The lines of a file of records.
@@ -183,14 +189,14 @@ impl RecordLines {
                     operations.extend_from_slice(&operation);
                     numbers.push_back(self.number);
                 }
-                Ok(Record::Large { key, value, ttl_ms }) => {
-                    self.stop = Some(Pause::Large(Large { key, value, ttl_ms }));
+                Ok(Record::Large(record)) => {
+                    self.stop = Some(Pause::Large(record));
                     break;
                 }
                 Ok(Record::Expired) => self.expired += 1,
                 Ok(Record::Blank) => {}
                 Err(reason) => {
-                    let reason = format!("{reason}; expected the lines that ladoga export writes");
+                    let reason = format!("{reason}; expected a line as ladoga export writes it");
                     self.stop = Some(Pause::Failed(not_imported(self.number, &reason)));
                     break;
                 }
@@ -205,12 +211,11 @@ fn not_imported(line: u64, reason: &str) -> Failure {
     Failure::Failed(format!("line {line} was not imported: {reason}"))
 }
 
-fn put(url: &Url, Large { key, value, ttl_ms }: &Large) -> Result<(), String> {
-    let ttl = ttl_ms.map_or_else(String::new, |ms| format!("&ttl={ms}ms"));
-    let target = format!("/v0/entity?id={}{ttl}", percent_encoded(key));
-    let request = Request { method: "PUT", target, field: None, body: Some(value) };
+/// Answers whether it was stored, and had not expired.
+fn put(url: &Url, record: &LargeRecord, now_ms: u64) -> Result<bool, String> {
+    let Some(request) = record.put(now_ms) else { return Ok(false) };
     let response = request.send(url).map_err(|error| error.to_string())?;
-    if response.status == 201 { Ok(()) } else { Err(response.line()) }
+    if response.status == 201 { Ok(true) } else { Err(response.line()) }
 }
 
 #[cfg(test)]

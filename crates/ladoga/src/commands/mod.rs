@@ -86,6 +86,11 @@ impl Failure {
     }
 }
 
+/// So many of something, in words.
+fn counted(number: u64, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
 /// Writes a line to standard error. If that is closed or full, the exit code has to do: `eprintln!` would panic.
 fn complain(line: fmt::Arguments<'_>) {
     _ = writeln!(stderr(), "{line}");

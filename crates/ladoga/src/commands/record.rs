@@ -6,6 +6,7 @@ use ladoga_model::TTL_MS_MAX;
 use serde_json::{Deserializer, Map, Value};
 
 use super::batch::LINE_BYTES_MAX;
+use crate::client::{Request, percent_encoded};
 
 /// The beginning of a line, which has all of its key.
 pub(super) const BEGINNING_BYTES: usize = 32 << 10;
@@ -19,7 +20,36 @@ pub(super) enum Record {
     /// This line of a batch stores it.
     Line(Vec<u8>),
     /// It is too large for one.
-    Large { key: Vec<u8>, value: Vec<u8>, ttl_ms: Option<u64> },
+    Large(LargeRecord),
+}
+
+/// A record that is stored by itself.
+pub(super) struct LargeRecord {
+    pub(super) key: Vec<u8>,
+    pub(super) value: Vec<u8>,
+    pub(super) expires_ms: Option<u64>,
+}
+
+impl LargeRecord {
+    fn of((key, value): (&Member<'_>, &Member<'_>), expires_ms: Option<u64>) -> Result<LargeRecord, String> {
+        Ok(LargeRecord { key: key.bytes()?, value: value.bytes()?, expires_ms })
+    }
+
+    /// What stores it now; none if it has expired.
+    pub(super) fn put(&self, now_ms: u64) -> Option<Request<'_>> {
+        let ttl = match self.expires_ms {
+            Some(at_ms) => format!("&ttl={}ms", ttl_ms(at_ms, now_ms)?),
+            None => String::new(),
+        };
+        let target = format!("/v0/entity?id={}{ttl}", percent_encoded(&self.key));
+        Some(Request { method: "PUT", target, field: None, body: Some(&self.value) })
+    }
+}
+
+/// How long a record that expires then has to live; none if that is over. What lives for longer than anything can be given lives for as
+/// long as that.
+fn ttl_ms(expires_ms: u64, now_ms: u64) -> Option<u64> {
+    expires_ms.checked_sub(now_ms).filter(|&ms| ms > 0).map(|ms| ms.min(TTL_MS_MAX))
 }
 
 /// The key of a record, if this is the beginning of its line.
@@ -48,30 +78,35 @@ pub(super) fn record(line: &[u8], now_ms: u64) -> Result<Record, String> {
     if line.trim_ascii().is_empty() {
         return Ok(Record::Blank);
     }
-    let mut members: Map<String, Value> =
-        serde_json::from_slice(line).map_err(|error| format!("it is no JSON object: {error}"))?;
+    let mut members: Map<String, Value> = serde_json::from_slice(line).map_err(|error| no_object(&error))?;
     members.remove("etag");
-    let mut ttl_ms = None;
+    let mut expires_ms = None;
     if let Some(expires) = members.remove("expires_ms") {
-        let expires_ms = expires.as_u64().ok_or("expires_ms is no whole number")?;
-        ttl_ms = expires_ms.checked_sub(now_ms).filter(|&ms| ms > 0);
-        // What lives for longer than anything can be given lives for as long as that.
-        ttl_ms = ttl_ms.map(|ms| ms.min(TTL_MS_MAX));
-        let Some(ms) = ttl_ms else { return Ok(Record::Expired) };
+        let at_ms = expires.as_u64().ok_or("expires_ms is no whole number")?;
+        let Some(ms) = ttl_ms(at_ms, now_ms) else { return Ok(Record::Expired) };
         members.insert("ttl".to_owned(), format!("{ms}ms").into());
+        expires_ms = Some(at_ms);
     }
     let (key, value) = (Member::of(&members, "key")?, Member::of(&members, "value")?);
     if key.text.len() + value.text.len() > LINE_BYTES_MAX {
-        return Ok(Record::Large { key: key.bytes()?, value: value.bytes()?, ttl_ms });
+        return LargeRecord::of((&key, &value), expires_ms).map(Record::Large);
     }
     members.insert("op".to_owned(), "put".into());
     let mut operation = serde_json::to_vec(&members).map_err(|error| error.to_string())?;
     if operation.len() > LINE_BYTES_MAX {
         let (key, value) = (Member::of(&members, "key")?, Member::of(&members, "value")?);
-        return Ok(Record::Large { key: key.bytes()?, value: value.bytes()?, ttl_ms });
+        return LargeRecord::of((&key, &value), expires_ms).map(Record::Large);
     }
     operation.push(b'\n');
     Ok(Record::Line(operation))
+}
+
+/// What the reader of JSON says, without its number of a line: that one counts within this line.
+fn no_object(error: &serde_json::Error) -> String {
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let text = error.to_string();
+    let reason = text.strip_suffix(&place).unwrap_or(&text);
+    format!("it is no JSON object, by column {}: {reason}", error.column())
 }
 
 /// Bytes as a record has them: as text, or as Base64.
@@ -130,11 +165,24 @@ mod tests {
     fn what_is_too_large_for_a_line_is_stored_by_itself() {
         let controls = "\\u0001".repeat(LINE_BYTES_MAX / 5);
         let large = record(format!("{{\"key\":\"a\",\"value\":\"{controls}\"}}").as_bytes(), 0);
-        assert!(matches!(large, Ok(Record::Large { key, value, .. })
+        assert!(matches!(large, Ok(Record::Large(LargeRecord { key, value, .. }))
             if key == b"a" && value.len() == LINE_BYTES_MAX / 5 && value[0] == 1));
         let text = STANDARD.encode(vec![7; LINE_BYTES_MAX]);
         let large = record(format!("{{\"key\":\"a\",\"value_base64\":\"{text}\"}}").as_bytes(), 0);
-        assert!(matches!(large, Ok(Record::Large { value, .. }) if value == vec![7; LINE_BYTES_MAX]));
+        assert!(
+            matches!(large, Ok(Record::Large(LargeRecord { value, .. })) if value == vec![7; LINE_BYTES_MAX])
+        );
+    }
+
+    #[test]
+    fn what_is_stored_by_itself_lives_until_it_expires_whenever_that_is_sent() {
+        let (key, value) = (b"a".to_vec(), b"v".to_vec());
+        let mut large = LargeRecord { key, value, expires_ms: Some(2_000) };
+        let target = |large: &LargeRecord, now_ms| large.put(now_ms).map(|request| request.target);
+        assert_eq!(target(&large, 1_500).as_deref(), Some("/v0/entity?id=a&ttl=500ms"));
+        assert_eq!(target(&large, 2_000), None);
+        large.expires_ms = None;
+        assert_eq!(target(&large, 2_000).as_deref(), Some("/v0/entity?id=a"));
     }
 
     #[test]

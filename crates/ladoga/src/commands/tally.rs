@@ -81,9 +81,10 @@ impl Tally {
         self.first_failure.as_ref()
     }
 
-    /// Fails if an operation has. `which` says where the first one is.
-    pub(super) fn outcome(&self, which: &str) -> Result<(), Failure> {
-        let Some(FailedOperation { status, reason, .. }) = &self.first_failure else { return Ok(()) };
+    /// Fails if an operation has. `which` says where the first one is, of whose answer it is given the number.
+    pub(super) fn outcome(&self, which: impl FnOnce(u64) -> String) -> Result<(), Failure> {
+        let Some(FailedOperation { number, status, reason }) = &self.first_failure else { return Ok(()) };
+        let which = which(*number);
         let why = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
         let Tally { failures, answers, .. } = self;
         Err(Failure::Failed(format!(
@@ -164,7 +165,7 @@ mod tests {
         for step in 1..=answers.len() {
             let tally = tally(answers, step);
             assert_eq!((tally.answers, tally.failures), (4, 2), "by {step}");
-            let said = tally.outcome("number 2").expect_err("two failed");
+            let said = tally.outcome(|number| format!("number {number}")).expect_err("two failed");
             let expected =
                 "2 of 4 operations failed; the first one is number 2, with status 412: {\"status\":200}";
             assert_eq!(tally.first_failure().map(|failed| failed.number), Some(2));
@@ -174,9 +175,9 @@ mod tests {
 
     #[test]
     fn what_is_no_answer_is_a_failure() {
-        assert!(tally(b"{\"status\":200}\n", 5).outcome("").is_ok());
+        assert!(tally(b"{\"status\":200}\n", 5).outcome(|_| String::new()).is_ok());
         for answers in [&b"\n"[..], b"{}\n", b"{\"status\":9\n", b"{\"status\":100}\n"] {
-            assert!(tally(answers, 7).outcome("").is_err(), "{}", answers.escape_ascii());
+            assert!(tally(answers, 7).outcome(|_| String::new()).is_err(), "{}", answers.escape_ascii());
         }
     }
 }

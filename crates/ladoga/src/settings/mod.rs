@@ -111,7 +111,6 @@ impl Settings {
         let wanted_threads = sources.get("threads", parse::threads)?;
         let threads = wanted_threads.unwrap_or_else(machine::cores);
         let membership = cluster::membership(sources, &host_and_port)?;
-        // Nodes of a cluster keep connections to each other, which stay where they are.
         let follows_load = wanted_threads.is_none() && threads > 1;
         let limits = limits(sources, memory_bytes)?;
         let peers = membership.as_ref().map_or(0, |membership| membership.nodes.len() - 1);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ladoga_backup::{Backup, Error, LogPosition, NodeBackup, Repository, Taken, Writing};
 use ladoga_env::Env;
 
-use super::super::{Failure, complain, node_url};
+use super::super::{Failure, complain, counted, node_url};
 use super::Shown;
 use super::checkpoint::Checkpoint;
 use super::cut::Cut;
@@ -149,7 +149,7 @@ fn tell(backup: &Backup, taken: Taken) -> Result<(), Failure> {
     for missing in &backup.missing {
         complain(format_args!("{} is not in the backup: {}", missing.url, missing.why));
     }
-    let (new, kept) = (taken.new_files, taken.kept_files);
+    let (new, kept) = (counted(taken.new_files, "file"), taken.kept_files);
     let (size, copied) = (format_size(backup.bytes()), format_size(taken.new_bytes));
-    Ok(writeln!(stdout(), "{}  {size}; {new} files of {copied} copied, {kept} were there", backup.id)?)
+    Ok(writeln!(stdout(), "{}  {size}; {new} of {copied} copied, {kept} were there", backup.id)?)
 }

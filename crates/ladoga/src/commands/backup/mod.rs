@@ -19,7 +19,7 @@ use std::path::Path;
 
 use ladoga_backup::{Error, Progress, prune, verify};
 
-use super::{Failure, complain, repository};
+use super::{Failure, complain, counted, repository};
 use crate::backup_arguments::{BackupCommand, PruneArguments};
 use crate::settings::format_size;
 
@@ -83,7 +83,6 @@ fn verify_all(dir: &Path) -> Result<(), Failure> {
         complain(format_args!("{problem}"));
     }
     let size = format_size(verified.bytes);
-    let counted = |count: u64, what| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let (backups, files) = (counted(verified.backups as u64, "backup"), counted(verified.files, "file"));
     writeln!(stdout(), "{}: {backups}, {files}, {size}", dir.display())?;
     match verified.problems.len() {
@@ -98,8 +97,9 @@ fn remove_old(arguments: &PruneArguments) -> Result<(), Failure> {
     let repository = repository::open(&env, &arguments.changed.repository.to)?;
     let writing = turn::lock(&env, &repository, &arguments.changed)?;
     let pruned = prune(&repository, &writing, arguments.keep.get())?;
-    let (backups, files, left) = (pruned.backups, pruned.files, pruned.backups_left);
-    Ok(writeln!(stdout(), "removed {backups} backups and {files} files; {left} backups are left")?)
+    let (backups, files) = (counted(pruned.backups as u64, "backup"), counted(pruned.files as u64, "file"));
+    let left = counted(pruned.backups_left as u64, "backup");
+    Ok(writeln!(stdout(), "removed {backups} and {files}; {left} left")?)
 }
 
 /// Progress on a terminal; nothing elsewhere.

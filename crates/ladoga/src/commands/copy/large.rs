@@ -3,10 +3,11 @@
 use std::sync::{Mutex, PoisonError};
 
 use ladoga_env::Clock;
-use ladoga_model::{TTL_MS_MAX, VALUE_BYTES_MAX};
+use ladoga_model::VALUE_BYTES_MAX;
 use ring::digest::{Context, Digest, SHA256};
 
 use super::super::Failure;
+use super::super::record::LargeRecord;
 use super::Sides;
 use super::patience::{Attempts, Patience, SILENCE_MAX, Trouble};
 use super::stored::Stored;
@@ -22,35 +23,28 @@ pub(super) fn copy_value(sides: &Sides, key: &[u8], clock: &dyn Clock) -> Result
         // It was deleted since then.
         return Ok(Stored::default());
     };
-    let until = expires_ms.map(|at_ms| at_ms.saturating_sub(clock.wall_ms()).min(TTL_MS_MAX));
-    if until == Some(0) {
-        return Ok(Stored { records: 0, expired: 1 });
-    }
-    let mut attempts = sides.patience.begin();
-    put_again(&sides.to, (key, &value, until), &mut attempts)?;
-    Ok(Stored { records: 1, expired: 0 })
+    let record = LargeRecord { key: key.to_vec(), value, expires_ms };
+    put_again(&sides.to, &record, (clock, &mut sides.patience.begin()))
 }
 
-/// Stores a value, and tries again as long as that may help.
+/// Stores a value, and tries again as long as that may help and it has not expired.
 pub(super) fn put_again(
     to: &Url,
-    (key, value, ttl_ms): (&[u8], &[u8], Option<u64>),
-    attempts: &mut Attempts,
-) -> Result<(), Failure> {
-    let ttl = ttl_ms.map_or_else(String::new, |ms| format!("&ttl={ms}ms"));
-    loop {
-        let target = format!("/v0/entity?id={}{ttl}", percent_encoded(key));
-        let request = Request { method: "PUT", target, field: None, body: Some(value) };
+    record: &LargeRecord,
+    (clock, attempts): (&dyn Clock, &mut Attempts),
+) -> Result<Stored, Failure> {
+    while let Some(request) = record.put(clock.wall_ms()) {
         let trouble = match request.send_with_patience(to, Some(SILENCE_MAX)) {
             Ok(response) if response.status == 201 => {
                 attempts.succeeded();
-                return Ok(());
+                return Ok(Stored { records: 1, expired: 0 });
             }
-            Ok(response) => about(key, Trouble::refused(to, response)),
+            Ok(response) => about(&record.key, Trouble::refused(to, response)),
             Err(error) => error.into(),
         };
         attempts.failed(trouble)?;
     }
+    Ok(Stored { records: 0, expired: 1 })
 }
 
 fn about(key: &[u8], trouble: Trouble) -> Trouble {

@@ -69,9 +69,10 @@ fn render<'l>(
                 body.bytes.extend_from_slice(&operation);
                 body.lines.push(line);
             }
-            Record::Large { key, value, ttl_ms } => {
-                put_again(&sides.to, (&key, &value, ttl_ms), attempts)?;
-                stored.records += 1;
+            Record::Large(large) => {
+                let Stored { records, expired } = put_again(&sides.to, &large, (clock, attempts))?;
+                stored.records += records;
+                stored.expired += expired;
             }
             Record::Expired => stored.expired += 1,
             Record::Blank => {}

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use ladoga_profiler::{Format, Kind, ProfileError};
 
-use super::{Failure, complain, node_url};
+use super::{Failure, complain, counted, node_url};
 use crate::arguments::{ProfileArguments, ProfileCommand};
 use crate::client::{Request, Url};
 use crate::settings::alloc_interval;
@@ -59,8 +59,8 @@ fn take(arguments: &ProfileArguments, path: &Path) -> Result<(), Failure> {
         part.finish()?;
         let (seconds, kib) = (arguments.seconds, bytes.len() >> 10);
         let article = if *kind == Kind::Alloc { "an" } else { "a" };
-        let counted = if samples == 1 { "sample" } else { "samples" };
-        let taken = format!("{article} {kind} profile of {seconds} s, {samples} {counted}, {kib} KiB");
+        let samples_taken = counted(samples as u64, "sample");
+        let taken = format!("{article} {kind} profile of {seconds} s, {samples_taken}, {kib} KiB");
         writeln!(out, "{}: {taken}", path.display())?;
         if let Some(warning) = kind.warning(samples) {
             complain(format_args!("warning: {}: {warning}", path.display()));

@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::support::{Directory, Launch, Node, wait_for};
+use crate::support::{Directory, Ladoga, Launch, Node, wait_for};
 
 struct File {
     directory: Directory,
@@ -100,6 +100,8 @@ fn a_flag_wins_over_the_environment_and_the_file() {
 fn the_environment_alone_is_enough() {
     let node = Launch::new().env("LADOGA_FSYNC", "never").env("LADOGA_THREADS", "1").start();
     assert!(start_line(&node).contains("never"), "{}", start_line(&node));
+    let wrong = Ladoga::new(["serve", "--check-config"]).env("LADOGA_ENGINE", "tape").run();
+    wrong.expect_failure(2, &["LADOGA_ENGINE is 'tape', expected"]);
 }
 
 #[test]

@@ -329,7 +329,9 @@ async fn begin_as_peer<K: KeyValue>(
     link: &Rc<Link>,
     of_loop: Option<usize>,
 ) -> CloseReason {
-    if let Some(to) = of_loop.filter(|number| *number != door.core.index) {
+    // Where there are fewer, the number counts around.
+    let to = of_loop.map(|number| number % door.metrics.loops.len());
+    if let Some(to) = to.filter(|to| *to != door.core.index) {
         if poll_fn(|context| link.poll_flush(context)).await.is_err() {
             return CloseReason::Drop;
         }

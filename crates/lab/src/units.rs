@@ -29,6 +29,17 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
         .and_then(|count| if count > 0 { Ok(count) } else { Err("must be more than 0".to_owned()) })
 }
 
+/// Requests are due at whole nanoseconds.
+const RATE_MAX: u64 = 1_000_000_000;
+
+/// Requests a second.
+pub(crate) fn parse_rate(text: &str) -> Result<u64, String> {
+    match parse_count(text)? {
+        rate @ ..=RATE_MAX => Ok(rate),
+        _ => Err(format!("at most {RATE_MAX} requests a second: no generator sends more")),
+    }
+}
+
 /// `30`, `10s`, `2m`, `1h`, in milliseconds; `500ms` too, which wrk does not have.
 pub(crate) fn parse_ms(text: &str) -> Result<u64, String> {
     let wanted = || format!("`{text}` is not a time such as 30, 10s, 2m, 1h or 500ms");

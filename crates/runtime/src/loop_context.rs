@@ -100,7 +100,7 @@ impl LoopContext {
 
     /// A peer is refused. Answers whether the log is to tell of it: strangers could fill the disk.
     #[cold]
-    pub fn refuse_peer(&self) -> bool {
+    pub fn admit_refusal_line(&self) -> bool {
         let now_ns = self.clock.monotonic_ns();
         self.tell_refused_peers(now_ns);
         self.refused_peers.admit(now_ns)

@@ -45,8 +45,7 @@ impl<P: Protocol> EventLoop<P> {
 
     /// Has another loop serve a connection that goes on elsewhere, or this one if it is the one.
     fn hand_on(self: &Rc<Self>, Moving { socket, known, to }: Moving<P::Known>, entrance: usize) {
-        let loops = self.shared.hand_overs.len();
-        let to = to.map_or_else(|| self.shared.least_loaded().0, |number| number % loops);
+        let to = to.unwrap_or_else(|| self.shared.least_loaded().0);
         self.shared.metrics.loops[to].moved_here();
         let handed_over = HandedOver { socket, entrance, known: Some(known) };
         if self.shared.hand_overs[to].send(handed_over).is_err() {

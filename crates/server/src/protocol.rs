@@ -33,7 +33,7 @@ pub struct Moving<K> {
     pub socket: std::net::TcpStream,
     /// What is known of it.
     pub known: K,
-    /// The number of that loop; counted around, where there are fewer. If it says none, it is the one that has the fewest connections.
+    /// The number of that loop. `None`: the one with the fewest connections.
     pub to: Option<usize>,
 }
 

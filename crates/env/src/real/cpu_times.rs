@@ -27,6 +27,12 @@ pub fn machine_times() -> Option<MachineTimes> {
     parse_machine(&head("/proc/stat")?)
 }
 
+/// What this process holds of memory; `None` if the system does not tell.
+pub fn resident_bytes() -> Option<u64> {
+    let pages: u64 = head("/proc/self/statm")?.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
 /// How a file of the system begins. The lines that follow in `/proc/stat` grow with the machine.
 #[expect(clippy::disallowed_methods, reason = "no part of a store")]
 fn head(path: &str) -> Option<String> {

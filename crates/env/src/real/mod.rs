@@ -21,7 +21,7 @@ mod syscall;
 mod workers;
 
 pub use clock::RealClock;
-pub use cpu_times::{MachineTimes, ThreadTimes, machine_times, thread_times};
+pub use cpu_times::{MachineTimes, ThreadTimes, machine_times, resident_bytes, thread_times};
 pub use disk::RealDisk;
 pub use net::{RealNet, keep_alive};
 pub use regular_file::read_regular_file;

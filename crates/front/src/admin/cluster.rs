@@ -28,7 +28,7 @@ pub(crate) fn admit_peer<K: KeyValue>(
         let checked = link.check_peer(tls, &cluster.hosts());
         checked.map_err(|why| {
             tls.figures.peer_refused();
-            if door.core.refuse_peer() {
+            if door.core.admit_refusal_line() {
                 tracing::warn!(address = %link.address(), "refused a peer: {why}");
             }
             Refusal::forbidden(why)

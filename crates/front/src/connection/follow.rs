@@ -40,7 +40,7 @@ pub(crate) enum Next {
     /// The node is about to stop.
     Drain,
     /// The token of who follows does not count any more, or does not allow it.
-    Revoked,
+    Revoked(Refusal),
 }
 
 /// Whether who follows these keys may still do so: its token may have been revoked meanwhile, or replaced by one that allows less.
@@ -79,8 +79,14 @@ pub(crate) async fn wait_for_more(
     loop {
         let look = if has_token { until.min(Instant::now() + CALLER_EVERY) } else { until };
         match wait_until(core, link, follower, look).await {
-            Next::Silence if check_follower(link, span).is_err() => return Next::Revoked,
-            Next::Silence if look < until => {}
+            Next::Silence => {
+                if let Err(refusal) = check_follower(link, span) {
+                    return Next::Revoked(refusal);
+                }
+                if look == until {
+                    return Next::Silence;
+                }
+            }
             next => return next,
         }
     }
@@ -142,7 +148,7 @@ pub(crate) async fn write_changes(
         link.http().give_back();
         match wait_for_more(core, link, (&mut *follower, &span), silent_until).await {
             Next::More | Next::Silence => {}
-            Next::Left | Next::Drain | Next::Revoked => break,
+            Next::Left | Next::Drain | Next::Revoked(_) => break,
         }
     }
     Ok(write_all(link, &lines.end()).await?)

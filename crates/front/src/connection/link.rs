@@ -220,7 +220,7 @@ impl Link {
     /// What another event loop needs; `None` if a part of a request is here already, or there is no descriptor for it.
     #[cold]
     fn departing(&self) -> Option<Departure> {
-        if self.http().has_input() || self.is_late {
+        if self.http().has_input() || self.socket.is_within_record() || self.is_late {
             return None;
         }
         self.socket.depart()

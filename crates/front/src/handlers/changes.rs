@@ -62,8 +62,7 @@ async fn one_batch<K: KeyValue>(
                 let field = next.map(|token| ("ladoga-next", token));
                 return Ok(Outcome::Answer(Answer { field, ..Answer::empty(StatusCode::NOT_MODIFIED) }));
             }
-            // It may be allowed once more by now.
-            Next::Revoked => check_follower(link, &span)?,
+            Next::Revoked(refusal) => return Err(refusal),
             Next::Left => {
                 let reason = "the connection was closed for sending while its request waited for changes, expected it to stay open";
                 return Err(Refusal::unavailable(reason).and_close());

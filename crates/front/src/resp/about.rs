@@ -121,7 +121,7 @@ impl<K: KeyValue> Conversation<'_, K> {
     /// `ACL WHOAMI`. Tokens are administered by files, and not by commands.
     fn acl(&self, request: &Request) -> Served {
         match subcommands::name(Verb::Acl, request) {
-            "HELP" => subcommands::help("ACL", Verb::Acl).into(),
+            "HELP" => subcommands::help(Verb::Acl).into(),
             _ => Reply::text(self.user().to_owned()).into(),
         }
     }
@@ -160,7 +160,7 @@ impl<K: KeyValue> Conversation<'_, K> {
     fn client(&mut self, request: &Request) -> CommandResult {
         match subcommands::name(Verb::Client, request) {
             "ID" => Ok(Served::integer(self.session.id)),
-            "HELP" => Ok(subcommands::help("CLIENT", Verb::Client).into()),
+            "HELP" => Ok(subcommands::help(Verb::Client).into()),
             "INFO" => Ok(Reply::Verbatim(self.describe()).into()),
             "LIST" => self.list(request),
             "GETNAME" if self.session.name.is_empty() => Ok(Served::NULL),

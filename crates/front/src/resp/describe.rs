@@ -33,7 +33,7 @@ pub(super) fn command(request: &Request) -> CommandResult {
             Ok(Reply::Map(docs.collect()).into())
         }
         "GETKEYS" => keys(request),
-        "HELP" => Ok(subcommands::help("COMMAND", Verb::Command).into()),
+        "HELP" => Ok(subcommands::help(Verb::Command).into()),
         _ => Ok(Reply::Array(COMMANDS.iter().map(row).collect()).into()),
     }
 }

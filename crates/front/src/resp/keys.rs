@@ -137,7 +137,7 @@ async fn put_copy<K: KeyValue>(
 pub(super) async fn object<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
     let known = subcommands::name(Verb::Object, &request);
     if known == "HELP" {
-        return Ok(subcommands::help("OBJECT", Verb::Object).into());
+        return Ok(subcommands::help(Verb::Object).into());
     }
     let Some(mut found) = call.find(&request[2], false).await? else { return Ok(Served::NULL) };
     if known == "ENCODING" && found.bytes <= INTEGER_BYTES_MAX {
@@ -165,7 +165,7 @@ fn encoding(found: &Found) -> &'static str {
 
 pub(super) async fn memory<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
     if subcommands::name(Verb::Memory, &request) == "HELP" {
-        return Ok(subcommands::help("MEMORY", Verb::Memory).into());
+        return Ok(subcommands::help(Verb::Memory).into());
     }
     match request.from(3).collect::<Vec<_>>()[..] {
         [] => {}

@@ -99,6 +99,7 @@ impl RespLink {
             && !self.is_late
             && !buffers.parser.is_within_request()
             && buffers.input.is_empty()
+            && !self.socket.is_within_record()
     }
 
     /// What another event loop needs; none if there is no descriptor for it: then it stays.

@@ -1,5 +1,6 @@
 //! Commands about the node.
 
+use ladoga_env::real::resident_bytes;
 use ladoga_model::Durability;
 use ladoga_resp::{Reply, Request, matches};
 use ladoga_service::KeyValue;
@@ -57,9 +58,9 @@ pub(super) fn cluster() -> CommandResult {
 }
 
 /// `MODULE`, `SLOWLOG` and `LATENCY`: as of a server that has none of these.
-pub(super) fn nothing_of(command: &str, verb: Verb, request: &Request) -> Served {
+pub(super) fn nothing_of(verb: Verb, request: &Request) -> Served {
     match (verb, subcommands::name(verb, request)) {
-        (_, "HELP") => subcommands::help(command, verb).into(),
+        (_, "HELP") => subcommands::help(verb).into(),
         (Verb::SlowLog, "LEN") | (Verb::Latency, "RESET") => Served::integer(0),
         (Verb::SlowLog, "RESET") => Served::OK,
         _ => Reply::Array(Vec::new()).into(),
@@ -103,7 +104,7 @@ pub(super) fn config<K>(call: &StoreCall<K>, request: &Request) -> CommandResult
             );
             Err(Failed::Told(Reply::error(words)))
         }
-        "HELP" => Ok(subcommands::help("CONFIG", Verb::Config).into()),
+        "HELP" => Ok(subcommands::help(Verb::Config).into()),
         _ => Ok(Served::OK),
     }
 }
@@ -134,6 +135,11 @@ pub(super) fn info<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Serve
     } else {
         "MULTI: in order, not isolated; MSET, MSETNX, RENAME, COPY and DEL: each key by itself"
     };
+    let is_wanted = |section: &str| {
+        let all = ["all", "default", "everything"];
+        request.len() == 1
+            || request.from(1).any(|wanted| is(wanted, section) || all.into_iter().any(|all| is(wanted, all)))
+    };
     let sections = [
         (
             "Server",
@@ -154,7 +160,7 @@ pub(super) fn info<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Serve
             "Clients",
             vec![("connected_clients", connections.to_string()), ("blocked_clients", "0".to_owned())],
         ),
-        ("Memory", memory()),
+        ("Memory", if is_wanted("Memory") { memory() } else { Vec::new() }),
         (
             "Persistence",
             vec![
@@ -175,11 +181,6 @@ pub(super) fn info<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Serve
         // How many keys there are, only reading all of them tells.
         ("Keyspace", vec![]),
     ];
-    let is_wanted = |section: &str| {
-        let all = ["all", "default", "everything"];
-        request.len() == 1
-            || request.from(1).any(|wanted| is(wanted, section) || all.into_iter().any(|all| is(wanted, all)))
-    };
     let mut text = String::new();
     for (section, fields) in sections.into_iter().filter(|(section, _)| is_wanted(section)) {
         if !text.is_empty() {
@@ -193,10 +194,8 @@ pub(super) fn info<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Serve
 
 /// What the process holds of memory, if the system says so, and how Redis calls that there is no limit to what is stored.
 fn memory() -> Vec<(&'static str, String)> {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
-    let resident = pages.map(|pages| (pages * rustix::param::page_size() as u64).to_string());
-    let held = ["used_memory", "used_memory_rss"].map(|name| Some((name, resident.clone()?)));
+    let resident = resident_bytes();
+    let held = ["used_memory", "used_memory_rss"].map(|name| Some((name, resident?.to_string())));
     let limits = [("maxmemory", "0".to_owned()), ("maxmemory_policy", "noeviction".to_owned())];
     held.into_iter().flatten().chain(limits).collect()
 }

@@ -5,7 +5,7 @@ use ladoga_resp::{Reply, Request};
 
 use super::arguments::is;
 use super::failed::{Failed, shown};
-use super::table::{Command, Verb};
+use super::table::{COMMANDS, Command, Verb};
 
 /// One of the commands that share a name.
 #[derive(Debug)]
@@ -103,8 +103,9 @@ pub(super) fn name(verb: Verb, request: &Request) -> &'static str {
 }
 
 /// What `HELP` answers.
-pub(super) fn help(command: &str, verb: Verb) -> Reply {
-    let name = command.to_uppercase();
+pub(super) fn help(verb: Verb) -> Reply {
+    let command = COMMANDS.iter().find(|command| command.verb == verb);
+    let name = command.map_or_else(String::new, |command| command.name.to_uppercase());
     let head = format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
     let lines = of(verb).iter().map(|known| [known.name, known.arguments].concat());
     Reply::Array(std::iter::once(head).chain(lines).map(Reply::text).collect())

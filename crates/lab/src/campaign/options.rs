@@ -6,7 +6,7 @@ use ladoga_profiler::{ALLOC_INTERVAL_BYTES_MAX, ALLOC_INTERVAL_BYTES_MIN, Kind};
 use crate::cli::Target;
 use crate::compare::ROUNDS_DEFAULT;
 use crate::error::{LabError, Outcome};
-use crate::units::{parse_count, parse_ms, parse_size};
+use crate::units::{self, parse_count, parse_ms, parse_size};
 use crate::workload::{Distribution, Name};
 
 const EXAMPLES: &str = "\
@@ -263,8 +263,10 @@ impl RunOptions {
 
 /// As it was typed, for the node reads it again: what that would refuse is refused before anything begins.
 fn parse_memory(text: &str) -> Result<String, String> {
+    let unit = text.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    let is_known = ["", "B", "K", "M", "G", "T", "KiB", "MiB", "GiB", "TiB"].contains(&unit.trim_start());
     match parse_size(&text.replacen(' ', "", 1)) {
-        Ok(MEMORY_BYTES_MIN..) => Ok(text.to_owned()),
+        Ok(MEMORY_BYTES_MIN..) if is_known => Ok(text.to_owned()),
         _ => Err("expected at least 16MiB, as a size such as 512MiB or 4GiB".to_owned()),
     }
 }
@@ -273,7 +275,7 @@ fn parse_rate(text: &str) -> Result<Rate, String> {
     if text == "closed" {
         return Ok(Rate::Closed);
     }
-    parse_count(text).map(Rate::Open).map_err(|reason| format!("{reason}, or `closed`"))
+    units::parse_rate(text).map(Rate::Open).map_err(|reason| format!("{reason}, or `closed`"))
 }
 
 #[cfg(test)]
@@ -341,6 +343,9 @@ pub(super) mod tests {
             ("--fsync maybe", "everysec"),
             ("--memory 5", "at least 16MiB"),
             ("--memory much", "such as 512MiB"),
+            ("--memory 512m", "such as 512MiB"),
+            ("--memory 20000000KB", "such as 512MiB"),
+            ("--rates 5G", "at most 1000000000 requests a second"),
         ] {
             let error = parsed(line).unwrap_err();
             assert!(error.contains(reason), "{line}: {error}");

@@ -38,7 +38,7 @@ pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Writ
         writeln!(
             out,
             "note: {} {was} due by the end and had no answer; no percentile contains {them}; --slo counts the time without one, \
-             and {lost} of {them} as errors",
+             and {lost} as errors",
             counted(unanswered, "request")
         )?;
     }
@@ -63,8 +63,10 @@ pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Writ
         let is_generator = |limit: &Limit| matches!(limit, Limit::Cpu(_) | Limit::Late(_));
         let why = if outcome.limits().iter().any(is_generator) {
             "the generator was the limit, as said above"
+        } else if outcome.errors.connect > 0 {
+            "connections could not be made, as said above"
         } else {
-            "the connections waited for answers: the server was the limit, or their number (-c)"
+            "the connections were waiting, for answers or in delay() of a script: that was the limit, or their number (-c)"
         };
         writeln!(
             out,
@@ -188,9 +190,13 @@ mod tests {
         outcome.latencies.at(Class::Success, Method::Get).corrected.record(1_000_000).unwrap();
         let text = notes(&outcome);
         assert!(
-            text.contains("100.00M/s were asked for, 60.00k/s answered; the connections waited"),
+            text.contains(
+                "100.00M/s were asked for, 60.00k/s answered; the connections were waiting, for answers or"
+            ),
             "{text}"
         );
+        outcome.errors.connect = 3;
+        assert!(notes(&outcome).contains("answered; connections could not be made"));
         outcome.cpu_shares = vec![0.99];
         let text = notes(&outcome);
         assert!(text.contains("answered; the generator was the limit"), "{text}");
@@ -215,7 +221,7 @@ mod tests {
             "no request",
             "7 requests were due",
             "3 attempts to connect failed, the last one with: Too many open files",
-            "and 6 of them as errors",
+            "and 6 as errors",
             "99 % of a core",
             "5.0",
             "10.0 %",

@@ -105,8 +105,8 @@ impl Seconds {
         whole.map(|(_, merged)| self.close(merged)).unwrap_or_default()
     }
 
-    /// What some thread never delivered, because it stopped early, and the second that was not over; but not one that had hardly begun,
-    /// in which nothing happened: it would look like a standstill.
+    /// What some thread never delivered, because it stopped early, and the second that was not over; but not if nothing happened in it:
+    /// a part of a second would look like a standstill of a whole one.
     pub(crate) fn finish(mut self) -> Vec<Over> {
         let rest = std::mem::take(&mut self.open);
         let mut over: Vec<Over> = rest.into_values().flat_map(|(_, merged)| self.close(merged)).collect();

@@ -346,10 +346,10 @@ impl Cluster {
             let name = theirs.name();
             match self.peers.iter().find(|peer| self.nodes.name(peer.id) == name && peer.id != self.own) {
                 Some(peer) => {
-                    let is_logged = peer.has_logged(&difference) || core.refuse_peer();
+                    let is_logged = peer.has_logged(&difference) || core.admit_refusal_line();
                     peer.record_unreachable(&difference, is_logged);
                 }
-                None if core.refuse_peer() => {
+                None if core.admit_refusal_line() => {
                     tracing::warn!("refused a peer that claims to be {}: {difference}", self.url_of(name));
                 }
                 None => {}

@@ -75,7 +75,7 @@ impl<S: Store> Session<S> {
         }
         tls.figures.peer_refused();
         let line = format!("its certificate is not for {host}, the host of its URL");
-        if self.replica.core.refuse_peer() {
+        if self.replica.core.admit_refusal_line() {
             let url = self.cluster.url_of(theirs.name());
             tracing::warn!(address = %self.socket.address(), "refused a peer that claims to be {url}: {line}");
         }

@@ -11,6 +11,7 @@
 //! - `starting`: the first requests of a cluster; `waiting`: requests that come before they can be answered
 //! - `recovery`: nodes that lost their disk; `restored`: nodes with an older state of their directory
 //! - `identity`: nodes with a directory of another, or one that was copied or moved; `directories`: how that is done
+//! - `twin`: nodes as which a second process runs
 //! - `values`: values that do not fit into memory; `streams`: what becomes of those that break off
 //! - `expiry`: values that live for a while; `fsync`: writes that say when they have to be on disk
 //! - `conditional`: writes that depend on what is there; `shared_key`: many of them for one key through all nodes
@@ -57,5 +58,6 @@ mod restored;
 mod shared_key;
 mod starting;
 mod streams;
+mod twin;
 mod values;
 mod waiting;

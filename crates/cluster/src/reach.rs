@@ -1,7 +1,8 @@
 //! How far a data directory was written, as the other nodes remember it: so a node finds out that its directory was rolled
 //! back.
 //!
-//! Each process of a node is a *session*, with a random number. What a peer remembers of earlier sessions must have been on the
+//! Each process of a node is a *session*, with a random number, and one that loses its place to another process as the same node
+//! begins another. What a peer remembers of earlier sessions must have been on the
 //! disk when the current session began. If it was not, the directory is older than what its node acknowledged.
 
 /// How far the directory of a node was at least.
@@ -81,6 +82,8 @@ pub struct Regression {
     pub known: Reach,
     /// How far it is.
     pub found: Reach,
+    /// Whether the peer had heard this process, and then heard another one as the same node.
+    pub is_by_another_process: bool,
 }
 
 #[cfg(test)]

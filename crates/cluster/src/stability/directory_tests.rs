@@ -3,13 +3,18 @@
 use super::*;
 
 /// A process that opens the directory of a node.
-fn open(of: &StabilityTracker, session: u64, written: u64, is_unverified: bool) -> StabilityTracker {
+pub(super) fn open(
+    of: &StabilityTracker,
+    session: u64,
+    written: u64,
+    is_unverified: bool,
+) -> StabilityTracker {
     let opening = Opening { session, random: 1000 + session, written, is_unverified, ..Opening::default() };
     StabilityTracker::new(of.me, of.heard.len(), Ok(of.persisted.clone())).opened(opening)
 }
 
 /// A cluster of which each node is in its first session, and knows the others.
-fn in_session(count: usize) -> Cluster {
+pub(super) fn in_session(count: usize) -> Cluster {
     let mut cluster = Cluster::new(count);
     for n in 0..count {
         let opening = Opening { session: n as u64 + 1, random: 500, ..Opening::default() };

@@ -2,6 +2,7 @@
 
 use super::StabilityTracker;
 use crate::durable::{Durable, Relisting};
+use crate::incarnation::Incarnation;
 use crate::nodes::NodeId;
 use crate::reach::{Memory, Regression};
 use crate::statement::{Acquaintance, Statement};
@@ -36,6 +37,8 @@ impl StabilityTracker {
             self.ended[index] = session_before;
             self.next.remembered.clone_from(&self.remembered);
         }
+        let session_of_me = statement.remembered.get(self.me.index()).map_or(0, |memory| memory.session);
+        self.has_reported[index] |= session_of_me == self.opening.session;
         self.heard[index] = Some(statement);
         self.maybe_regress(peer);
         let knew_another = self.known().any(|met| self.is_of_another(met));
@@ -62,6 +65,10 @@ impl StabilityTracker {
         }
         // One that is new, or is being rebuilt, only takes another name.
         let had_all = is_further || self.next.is_whole;
+        if !had_all && self.is_unheard_by(peer) {
+            // It does not hear that name. If another process runs as this node, the two would rename themselves for ever.
+            return;
+        }
         let comes_back =
             !is_further && self.opening.random_of_list.is_some_and(|random| met.has_random(random));
         let relisting = match self.next.relisting {
@@ -71,7 +78,14 @@ impl StabilityTracker {
             before => before,
         };
         if had_all {
-            self.regression.get_or_insert(Regression { peer, known, found: self.found });
+            let is_by_another_process = self.is_displaced_at(peer);
+            let found = self.found;
+            self.regression = Some(Regression { peer, known, found, is_by_another_process });
+        }
+        if self.next.is_whole {
+            // If another process ran as this node, peers take the one that went on for a session that has ended. (It is whole once
+            // more before it does this again: so of two that go on, one stays.)
+            self.next_session = next_session(self.next_session, met.next(self.opening.random));
         }
         self.next = Durable {
             incarnation: met.next(self.opening.random),
@@ -85,6 +99,23 @@ impl StabilityTracker {
             ..self.next.clone()
         };
         self.pass = None;
+    }
+
+    /// Whether a peer, by its last report, hears no statement of this process: not yet, or another process as this node instead.
+    fn is_unheard_by(&self, peer: NodeId) -> bool {
+        let memory = |statement: &Statement| statement.remembered.get(self.me.index()).copied();
+        let memory = self.heard[peer.index()].as_ref().and_then(memory).unwrap_or_default();
+        memory.session != 0 && memory.session != self.opening.session
+    }
+
+    fn is_displaced_at(&self, peer: NodeId) -> bool {
+        self.has_reported[peer.index()] && self.is_unheard_by(peer)
+    }
+
+    /// A peer that heard this process, and hears another one as this node since. (For a moment also one whose reports arrive in
+    /// another order.)
+    pub fn displaced_at(&self) -> Option<NodeId> {
+        self.peers().find(|&peer| self.is_displaced_at(peer))
     }
 
     /// What the peers said that they know of this node.
@@ -114,4 +145,9 @@ impl StabilityTracker {
             self.becomes_whole();
         }
     }
+}
+
+/// Another session, as random as the one before; of one without a past, none.
+const fn next_session(before: u64, incarnation: Incarnation) -> u64 {
+    if before == 0 { 0 } else { before ^ incarnation.0 << 1 }
 }

@@ -69,6 +69,10 @@ pub struct StabilityTracker {
     remembered: Vec<Memory>,
     /// The last ended session of each other node: its statements come too late.
     ended: Vec<u64>,
+    /// The session of this process from when the next incarnation is on disk.
+    next_session: u64,
+    /// Which nodes have reported that they heard this session.
+    has_reported: Vec<bool>,
 }
 
 impl StabilityTracker {
@@ -102,6 +106,8 @@ impl StabilityTracker {
             written: 0,
             remembered: next.remembered.clone(),
             ended: vec![0; nodes],
+            next_session: 0,
+            has_reported: vec![false; nodes],
             next,
             persisted,
         }
@@ -119,6 +125,7 @@ impl StabilityTracker {
         self.is_unverified = opening.is_unverified && self.peers().next().is_some();
         // Further with each session, whatever the clock does: so a state from before a session is known to be older.
         self.next.reserved_before += 1;
+        self.next_session = opening.session;
         self.opening = opening;
         self
     }
@@ -136,6 +143,11 @@ impl StabilityTracker {
     /// This is on disk now.
     pub fn persisted(&mut self, durable: Durable) {
         self.persisted = durable;
+        // Together with the incarnation: or what the session of before reached is held against that one.
+        if self.persisted.incarnation == self.next.incarnation && self.opening.session != self.next_session {
+            self.opening.session = self.next_session;
+            self.has_reported.fill(false);
+        }
     }
 
     /// The clock of this node must give timestamps only from this one on, when it starts. (What peers say about their
@@ -158,7 +170,7 @@ impl StabilityTracker {
     /// then it could give out a timestamp twice, or take a lost key for one that never existed. One that existed before has to
     /// hear every peer: one that is missing may know of later timestamps.
     pub fn may_coordinate(&self) -> bool {
-        self.is_whole() || (self.has_lost_data() && self.has_heard_all())
+        self.is_whole() || (self.has_lost_data() && self.has_heard_all() && self.displaced_at().is_none())
     }
 
     /// Whether the answers of this node count in a quorum. It refuses while it is starting: if its directory is new, or not the

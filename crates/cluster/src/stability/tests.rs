@@ -68,6 +68,9 @@ mod directory_tests;
 #[path = "relisted_tests.rs"]
 mod relisted_tests;
 
+#[path = "twin_tests.rs"]
+mod twin_tests;
+
 #[test]
 fn a_new_cluster_is_whole_once_a_majority_has_met() {
     let mut cluster = Cluster::new(3);

@@ -32,7 +32,7 @@ pub(crate) fn repair(arguments: &NodeArguments) -> Result<(), Failure> {
         if began_in.is_some() && session(&report) != began_in {
             // It forgot the request, and counts from 0 again.
             return Err(Failure::Failed(format!(
-                "{url} was restarted during the repair: repeat the command"
+                "{url} was restarted, or began to be rebuilt, during the repair: repeat the command"
             )));
         }
         let repair = &report["repair"];
@@ -42,13 +42,21 @@ pub(crate) fn repair(arguments: &NodeArguments) -> Result<(), Failure> {
             last = line;
         }
         if repair["completed"].as_u64().is_some_and(|completed| completed >= number) {
-            return match repair["error"].as_str() {
+            return match shortcoming(&report) {
                 None => Ok(writeln!(stdout(), "{url}: has all data of the other nodes")?),
-                Some(error) => Err(Failure::Failed(format!("the repair is not complete: {error}"))),
+                Some(why) => Err(Failure::Failed(format!("the repair is not complete: {why}"))),
             };
         }
         thread::sleep(LOOK_EVERY);
     }
+}
+
+/// Why a repair that has ended does not make the node complete.
+fn shortcoming(report: &Value) -> Option<String> {
+    let error = report["repair"]["error"].as_str().map(str::to_owned);
+    let is_complete = report["replica_state"]["complete"] != false;
+    let not_counted = || "the node's answers do not count yet. `ladoga status` says why".to_owned();
+    error.or_else(|| (!is_complete).then(not_counted))
 }
 
 pub(super) fn ask(url: &Url, method: &'static str, target: &str) -> Result<Response, ClientError> {
@@ -177,6 +185,19 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("cannot be rebuilt"), "{text}");
+    }
+
+    /// It said that the node has all data, beside a status by which it was being rebuilt.
+    #[test]
+    fn a_repair_of_a_node_that_is_not_complete_has_not_succeeded() {
+        let of = |complete: bool, error: Option<&str>| {
+            shortcoming(&serde_json::json!({
+                "replica_state": { "complete": complete }, "repair": { "error": error },
+            }))
+        };
+        assert_eq!(of(true, None), None);
+        assert!(of(false, None).is_some_and(|why| why.contains("do not count")));
+        assert_eq!(of(false, Some("http://b: gone")).as_deref(), Some("http://b: gone"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The passes in which this node pulls from its peers what it does not have.
+//! The passes in which this node pulls from its peers what it does not have, and which tombstones may go after them.
 
 use ladoga_cluster::{NodeId, SyncRound};
 
@@ -35,6 +35,17 @@ impl Stability {
     /// Values from before this that a peer should hold and does not have were deleted; 0 if none are looked for.
     pub(crate) fn prune_before(&self, peer: NodeId) -> u64 {
         self.state.lock().tracker.prune_before(peer)
+    }
+
+    /// Tombstones before this may go; they are left out of the tree from now on.
+    pub(crate) fn drop_tombstones(&self) -> u64 {
+        let before = self.state.lock().tracker.droppable_before();
+        self.tree.drop_before(before)
+    }
+
+    /// Tombstones before this may go.
+    pub(crate) fn droppable_before(&self) -> u64 {
+        self.state.lock().tracker.droppable_before()
     }
 
     /// A pass cannot be made any more.

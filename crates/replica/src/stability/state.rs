@@ -160,6 +160,11 @@ impl Stability {
         self.state.lock().tracker.regression()
     }
 
+    /// A peer that heard this process, and hears another one as this node since.
+    pub(crate) fn displaced_at(&self) -> Option<NodeId> {
+        self.state.lock().tracker.displaced_at()
+    }
+
     /// Whether the directory is one of before this node left the list of nodes.
     pub(crate) fn is_outdated(&self) -> bool {
         self.state.lock().tracker.is_outdated()
@@ -327,17 +332,6 @@ impl Stability {
         if is_news {
             self.news.change(|count| *count += 1);
         }
-    }
-
-    /// Tombstones before this may go; they are left out of the tree from now on.
-    pub(crate) fn drop_tombstones(&self) -> u64 {
-        let before = self.state.lock().tracker.droppable_before();
-        self.tree.drop_before(before)
-    }
-
-    /// Tombstones before this may go.
-    pub(crate) fn droppable_before(&self) -> u64 {
-        self.state.lock().tracker.droppable_before()
     }
 
     fn take_over_acknowledged(&self, state: &mut StabilityState) {

@@ -19,6 +19,8 @@ use ladoga_runtime::Supervisor;
 const ADVANCE_EVERY_MS: u64 = 100;
 /// How often it checks whether the writes that were admitted before have ended.
 const WAIT_MS: u64 = 2;
+/// After how many looks it says that another process runs as this node: what peers report may have been late before.
+const DISPLACED_LOOKS: u64 = 3_000 / ADVANCE_EVERY_MS;
 
 /// The worker that persists what a node promises to others.
 pub(crate) struct StabilityWriter {
@@ -38,8 +40,11 @@ struct StabilityWorker {
     names: Vec<u64>,
     /// Whether the directory does not say yet that its files are this node's.
     is_to_be_claimed: bool,
-    has_told: bool,
+    /// The last regression that the log has.
+    told: Option<Regression>,
     has_told_outdated: bool,
+    /// How many times in a row another process was found to run as this node.
+    displaced_looks: u64,
     /// What waits for the writes that were admitted before.
     to_persist: Option<ToPersist>,
 }
@@ -65,8 +70,9 @@ impl StabilityWriter {
             membership: membership.clone(),
             names: membership.nodes.name_hashes(),
             is_to_be_claimed: membership.provenance == Provenance::Copied,
-            has_told: false,
+            told: None,
             has_told_outdated: false,
+            displaced_looks: 0,
             to_persist: None,
         };
         if membership.provenance == Provenance::Copied {
@@ -145,12 +151,26 @@ impl StabilityWorker {
         }
     }
 
+    /// Says that peers listen to another process, for as long as they do: this one cannot go on beside it.
+    fn warn_if_displaced(&mut self) {
+        let displaced_at = self.stability.displaced_at();
+        self.displaced_looks = displaced_at.map_or(0, |_| self.displaced_looks + 1);
+        if let Some(peer) = displaced_at.filter(|_| self.displaced_looks == DISPLACED_LOOKS) {
+            tracing::error!(
+                "another process runs, or ran, as this node: {} listens to that one and no longer to this one, whose answers do not \
+                 count. Stop the other process, which has the same --advertise, and then restart this node",
+                self.views[peer.index()].url,
+            );
+        }
+    }
+
     /// Marks the directory as this node's, once the others were heard; and logs what they know.
     fn claim(&mut self) -> io::Result<()> {
         self.warn_if_outdated();
+        self.warn_if_displaced();
         let regression = self.stability.regression();
         if let Some(regression) = regression
-            && !std::mem::replace(&mut self.has_told, true)
+            && self.told.replace(regression) != Some(regression)
         {
             self.tell(regression);
             self.is_to_be_claimed = true;
@@ -167,12 +187,25 @@ impl StabilityWorker {
     }
 
     fn tell(&self, regression: Regression) {
-        let Regression { peer, known, found } = regression;
+        let Regression { peer, known, found, is_by_another_process } = regression;
         // Timestamps that were given out are not given out again; a wrong clock is not followed here either.
         let _ = self.versions.observe(known.reserved);
+        if is_by_another_process {
+            tracing::error!(
+                "another process was started as this node: {} has heard it, and it may have acknowledged writes that {} lacks. This node \
+                 rejoins as one that lost its data. Its answers do not count until it has copied the data of the other nodes. Make \
+                 sure that only one process runs with its --advertise",
+                self.views[peer.index()].url,
+                self.dir.display(),
+            );
+            return;
+        }
         let newer_ms = |known, found| HybridClock::wall_ms(known).saturating_sub(HybridClock::wall_ms(found));
         let what = if known.written > found.written {
             format!("a write {} ms newer than its newest one", newer_ms(known.written, found.written))
+        } else if known.reserved > found.reserved && found.reserved == 0 {
+            // A time since 1970 would say nothing.
+            "its use".to_owned()
         } else if known.reserved > found.reserved {
             format!("its use for {} ms more", newer_ms(known.reserved, found.reserved))
         } else {

@@ -1,0 +1,41 @@
+//! Second processes that run as a node.
+
+use crate::cluster::Cluster;
+use crate::directories::wait_until_whole;
+use crate::support::{Directory, Ladoga, wait_until};
+
+/// The process that went on was "being rebuilt" until it was restarted: its peers took what it said for that of an ended one.
+#[test]
+fn a_node_is_rebuilt_after_a_second_process_ran_as_it() {
+    let cluster = Cluster::start(3);
+    cluster.put(0, "key", "3/3", b"value");
+    let url = cluster.nodes[0].url();
+    let list = cluster.nodes.iter().map(|node| node.url()).collect::<Vec<_>>().join(",");
+    let data = Directory::new();
+    let data = data.path().join("twin").display().to_string();
+    let session = cluster.report(1)["nodes"][0]["session"].clone();
+    let twin = Ladoga::new([
+        "serve",
+        "--insecure",
+        "--listen",
+        "127.0.0.1:0",
+        "--data",
+        &data,
+        "--cluster",
+        &list,
+        "--advertise",
+        &url,
+    ])
+    .start();
+    wait_until("a peer that hears the second process", || {
+        cluster.report(1)["nodes"][0]["session"] != session
+    });
+    wait_until("a node that knows of it", || {
+        cluster.nodes[0].log().contains("another process was started as this node")
+    });
+    twin.signal("KILL");
+    twin.wait();
+    wait_until_whole(&cluster, 0);
+    Ladoga::new(["repair", "--url", &url]).run().expect_success();
+    assert_eq!(cluster.get(0, "key", "3/3").as_deref(), Some(&b"value"[..]));
+}

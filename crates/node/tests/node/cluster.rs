@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ladoga_cluster::{NodeId, NodeList, Placement};
 use ladoga_env::real::{RealClock, RealNet};
+use ladoga_env::sim::SimDisk;
 use ladoga_env::{Clock, Env, sim};
 use ladoga_node::embedded::Embedded;
 use ladoga_node::peers::wire::Versions;
@@ -26,6 +27,7 @@ pub(crate) const PATIENCE_MS: u64 = 60_000;
 pub(crate) struct Cluster<S: Store> {
     pub(crate) node: Node<S>,
     pub(crate) store: Arc<S>,
+    pub(crate) disk: SimDisk,
     pub(crate) own: NodeId,
     pub(crate) list: NodeList,
     /// In the order of their numbers.
@@ -136,7 +138,7 @@ impl<S: Store> Cluster<S> {
             limits: Limits { drain_timeout_ms: 50, ..Limits::default() },
             ..Config::alone(vec![SocketAddr::from(([127, 0, 0, 1], 0))], 1)
         };
-        let (env, _, _) = sim::env(1);
+        let (env, disk, _) = sim::env(1);
         let env = Env { clock, ..env };
         env.disk.create_dir_all(Path::new(DIR)).expect("a directory");
         let kept = MembershipFile::keep(&env, Path::new(DIR), &list, own).expect("a new directory");
@@ -145,7 +147,7 @@ impl<S: Store> Cluster<S> {
             Node::start(config, Arc::clone(&env.clock), Arc::new(RealNet::new())).expect("a free port");
         node.join(&env, Path::new(DIR), &kept, &*store).expect("a new directory");
         node.open(Arc::clone(&store));
-        Cluster { node, store, own, list, peers }
+        Cluster { node, store, disk, own, list, peers }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

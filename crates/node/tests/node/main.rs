@@ -15,6 +15,7 @@
 //! - `promises`: what a replica says to conditional writes; `forwarded`: those that another node decides
 //! - `coordinator`: what becomes of answers that come late, or not at all; `replica`: what a peer may ask for
 //! - `many`: reads that share a frame
+//! - `missed`: writes that the node that took them could not store
 
 mod bounds;
 mod client;
@@ -22,6 +23,7 @@ mod cluster;
 mod coordinator;
 mod forwarded;
 mod many;
+mod missed;
 mod moves;
 mod panics;
 mod patience;

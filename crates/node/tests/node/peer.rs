@@ -44,6 +44,8 @@ struct Said {
     is_mute: AtomicBool,
     /// Frames that had reads.
     frames_of_reads: AtomicUsize,
+    /// How many times it was asked to be compared.
+    comparisons: AtomicUsize,
 }
 
 impl Said {
@@ -119,6 +121,11 @@ impl Peer {
         self.said.frames_of_reads.load(Ordering::SeqCst)
     }
 
+    /// How many times it was asked to be compared, so far.
+    pub(crate) fn comparisons(&self) -> usize {
+        self.said.comparisons.load(Ordering::SeqCst)
+    }
+
     /// Whether it answers nothing but what the test says.
     pub(crate) fn is_mute(&self, is_mute: bool) {
         self.said.is_mute.store(is_mute, Ordering::SeqCst);
@@ -156,6 +163,7 @@ fn listen(
             }
             Request::Statement(_) => Answer::Statement(Box::new(statement())),
             Request::Groups(_) | Request::Leaves { .. } | Request::List { .. } => {
+                said.comparisons.fetch_add(1, Ordering::SeqCst);
                 Answer::Refused(Refusal::Rebuilding)
             }
             request => {

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Cluster;
@@ -18,7 +19,7 @@ impl Cluster {
     fn peer_metrics(&self) -> Vec<Metric> {
         use MetricKind::{Counter, Gauge};
         type Figure = fn(&PeerView) -> &AtomicU64;
-        let figures: [(&'static str, &'static str, MetricKind, Figure); 9] = [
+        let figures: [(&'static str, &'static str, MetricKind, Figure); 8] = [
             ("ladoga_peer_connections", "Open connections to a peer.", Gauge, |peer| &peer.connections),
             ("ladoga_peer_connections_opened_total", "Connections opened to a peer.", Counter, |peer| {
                 &peer.connects
@@ -33,12 +34,6 @@ impl Cluster {
             ("ladoga_peer_request_failures_total", "Requests that a peer did not answer.", Counter, |peer| {
                 &peer.failures
             }),
-            (
-                "ladoga_peer_missed_writes_total",
-                "Writes coordinated by this node that a peer did not acknowledge.",
-                Counter,
-                |peer| &peer.missed,
-            ),
             ("ladoga_hints_pending", "Hints that wait to be delivered to a peer.", Gauge, |peer| {
                 &peer.hints_waiting
             }),
@@ -58,7 +53,19 @@ impl Cluster {
         let metric = |(name, help, kind, figure): (_, _, _, Figure)| {
             self.by_peer(kind, name, help, |peer| figure(peer).load(Ordering::Relaxed) as f64)
         };
-        figures.map(metric).into()
+        figures.map(metric).into_iter().chain([self.missed_writes()]).collect()
+    }
+
+    /// This node may itself miss what it coordinates.
+    fn missed_writes(&self) -> Metric {
+        let missed = |peer: &Arc<PeerView>| (peer.url.clone(), peer.missed.load(Ordering::Relaxed) as f64);
+        Metric::by_label(
+            MetricKind::Counter,
+            "ladoga_peer_missed_writes_total",
+            "Writes coordinated by this node that a node, a peer or itself, did not store in time.",
+            "peer",
+            self.peers.iter().map(missed),
+        )
     }
 
     fn by_peer(

@@ -104,10 +104,10 @@ fn promises(cluster: &Cluster) -> Value {
 }
 
 fn node(cluster: &Cluster, peer: &PeerView) -> Value {
-    if peer.id == cluster.own {
-        return json!({ "url": peer.url, "state": "self" });
-    }
     let figure = |of: &std::sync::atomic::AtomicU64| of.load(Ordering::Relaxed);
+    if peer.id == cluster.own {
+        return json!({ "url": peer.url, "state": "self", "missed_writes": figure(&peer.missed) });
+    }
     let connections = figure(&peer.connections);
     let error = peer.unreachable_reason();
     let state = match (&error, connections) {

@@ -20,7 +20,7 @@ pub(crate) struct PeerView {
     pub(crate) connect_failures: AtomicU64,
     pub(crate) requests: AtomicU64,
     pub(crate) failures: AtomicU64,
-    /// Writes that it did not get from this node, and should have.
+    /// Writes that it did not get from this node, and should have; of this node itself, those that it took and could not store.
     pub(crate) missed: AtomicU64,
     /// Hints that are waiting for it; hints that could not be kept.
     pub(crate) hints_waiting: AtomicU64,

@@ -96,13 +96,13 @@ impl<S: Store> OwnReplica<S> {
         asked.unwrap_or_else(|| Rc::clone(&self.store))
     }
 
-    /// Keeps a write for a peer that has not got it. What this node itself has not got is left to anti-entropy: nothing
-    /// delivers a hint to the node that keeps it, and as long as it waits the write floor does not rise.
+    /// Keeps a write for a peer that has not got it. What this node itself has not got is copied from the others once its store
+    /// takes writes: nothing delivers a hint to the node that keeps it, and as long as it waits the write floor does not rise.
     pub(crate) fn hint(&self, node: NodeId, key: &Bytes, cell: Cell<&[u8], u64>) {
+        self.cluster.peers[node.index()].missed.fetch_add(1, Ordering::Relaxed);
         if node == self.cluster.own {
             return;
         }
-        self.cluster.peers[node.index()].missed.fetch_add(1, Ordering::Relaxed);
         let Some(hints) = self.cluster.hints.get() else { return };
         if !self.cluster.stability().may_hint(cell.stamp.version) {
             // Too old by now: anti-entropy has it.

@@ -15,6 +15,7 @@ use ladoga_model::{Cell, HybridClock, Value, Version};
 use tokio::sync::mpsc;
 
 use super::fenced;
+use super::missed::OwnMisses;
 use super::prune::prune;
 use crate::coordinate;
 use crate::link::PeerLink;
@@ -44,6 +45,7 @@ pub(super) async fn exchange<S: Store>(replica: Rc<OwnReplica<S>>) {
     let stability = Arc::clone(cluster.stability());
     let mut ticks = tokio::time::interval(Duration::from_millis(LOOK_EVERY_MS));
     let mut filled_at_ms = None;
+    let mut misses = OwnMisses::default();
     // What the version clock showed at the last look.
     let mut looked_at = 0;
     loop {
@@ -76,6 +78,7 @@ pub(super) async fn exchange<S: Store>(replica: Rc<OwnReplica<S>>) {
             repair(&replica, &stability).await;
             cluster.exchange.completed.store(requested, Ordering::Release);
         }
+        misses.maybe_copy(&replica, &stability).await;
         let Some(pass) = stability.pass() else { continue };
         make(&replica, &stability, &pass).await;
     }
@@ -83,6 +86,15 @@ pub(super) async fn exchange<S: Store>(replica: Rc<OwnReplica<S>>) {
 
 /// Pulls everything from every peer, on demand.
 async fn repair<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability>) {
+    let errors = pull_from_all(replica, stability).await;
+    *replica.cluster.exchange.error.lock() = (!errors.is_empty()).then(|| errors.join("; "));
+}
+
+/// Pulls everything from every peer. Answers what went wrong.
+pub(super) async fn pull_from_all<S: Store>(
+    replica: &Rc<OwnReplica<S>>,
+    stability: &Arc<Stability>,
+) -> Vec<String> {
     let cluster = &replica.cluster;
     let mut errors = Vec::new();
     for peer in cluster.peers.iter().filter(|peer| peer.id != cluster.own) {
@@ -91,7 +103,7 @@ async fn repair<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability
             errors.push(format!("{}: {why}", peer.url));
         }
     }
-    *cluster.exchange.error.lock() = (!errors.is_empty()).then(|| errors.join("; "));
+    errors
 }
 
 async fn make<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability>, pass: &SyncRound) {

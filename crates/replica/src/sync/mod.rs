@@ -1,7 +1,7 @@
 //! Repair of nodes that missed something, in the background. On one event loop of a node.
 //!
 //! - `exchange`: anti-entropy; `prune`: cells that were deleted while an older directory was not in use
-//! - `deliver`: hints, to their peers
+//! - `deliver`: hints, to their peers; `missed`: what this node took and could not store itself
 //! - `fenced`: what promises of coordinators that are gone keep out
 //! - `statements`: what nodes say to each other about themselves
 //! - `follow`: has repair go at a pace that clients do not notice
@@ -10,6 +10,7 @@ mod deliver;
 mod exchange;
 mod fenced;
 mod follow;
+mod missed;
 mod prune;
 mod statements;
 

@@ -2,7 +2,7 @@
 
 use crate::cluster::Cluster;
 use crate::directories::wait_until_whole;
-use crate::support::{Directory, Ladoga, wait_until};
+use crate::support::{Directory, Ladoga, Node, wait_until};
 
 /// The process that went on was "being rebuilt" until it was restarted: its peers took what it said for that of an ended one.
 #[test]
@@ -10,7 +10,7 @@ fn a_node_is_rebuilt_after_a_second_process_ran_as_it() {
     let cluster = Cluster::start(3);
     cluster.put(0, "key", "3/3", b"value");
     let url = cluster.nodes[0].url();
-    let list = cluster.nodes.iter().map(|node| node.url()).collect::<Vec<_>>().join(",");
+    let list = cluster.nodes.iter().map(Node::url).collect::<Vec<_>>().join(",");
     let data = Directory::new();
     let data = data.path().join("twin").display().to_string();
     let session = cluster.report(1)["nodes"][0]["session"].clone();

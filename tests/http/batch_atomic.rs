@@ -92,6 +92,24 @@ fn what_does_not_fit_is_refused_as_a_whole() {
     assert_eq!(done.len(), 1_000);
 }
 
+/// A value that goes to a file of its own made the thread that writes the log panic: then the node took no write until a restart.
+#[test]
+fn a_value_that_goes_to_a_file_of_its_own_is_refused() {
+    let node = Launch::patient().start();
+    for (bytes, status) in [(262_143, 200), (262_144, 413), (262_145, 413), (500_000, 413)] {
+        let first = "{\"op\":\"put\",\"key\":\"first\",\"value\":\"1\"}\n";
+        let line = format!("{{\"op\":\"put\",\"key\":\"{bytes}\",\"value\":\"{}\"}}\n", "v".repeat(bytes));
+        let answer = node.connect().request("POST", ATOMIC, Some(format!("{first}{line}").as_bytes()));
+        assert_eq!(answer.status, status, "{bytes} bytes: {}", answer.text());
+        let is_told = answer.text().contains("values of less than 262144");
+        assert_eq!(is_told, status == 413, "{bytes} bytes: {}", answer.text());
+        let is_written = node.connect().value(&bytes.to_string()).is_some();
+        assert_eq!(is_written, status == 200, "{bytes} bytes");
+    }
+    let alone = node.connect().request("PUT", "/v0/entity?id=after", Some(b"1"));
+    assert_eq!(alone.status, 201, "{}", alone.text());
+}
+
 #[test]
 fn half_a_body_is_nothing() {
     let node = Node::start();

@@ -29,6 +29,8 @@ use crate::stability::RESERVE_MS;
 pub const CLOCK_MARGIN_MS: u64 = 1_000;
 /// An answer that took longer does not say well enough what the clock of its sender shows.
 const ROUND_TRIP_MS_MAX: u64 = 1_000;
+/// What is lost where two clocks are read in whole milliseconds.
+const ROUNDING_MS: u64 = 2;
 /// How long a report counts as recent: ten times the interval of reports.
 const LATELY_MS: u64 = 5_000;
 /// The latest time that a timestamp has room for.
@@ -49,8 +51,8 @@ struct Heard {
     offset_ms: i64,
     /// When it was heard, by the monotonic clock.
     at_ms: u64,
-    /// Whether it is not known how long that was under way.
-    is_rough: bool,
+    /// How long that was under way at most; none if that is not known well enough.
+    under_way_ms: Option<u64>,
     /// The time of its clock of versions.
     version_ms: u64,
 }
@@ -107,11 +109,11 @@ pub struct TimeBounds {
     pub earliest_ms: i64,
     /// The latest that it can be, counted from the monotonic clock.
     pub latest_ms: i64,
-    /// More clocks had reached this than may be wrong, or a majority had versions of then; counted from the monotonic clock. What
-    /// had expired by then does not come back while only some are heard, which are behind: a majority may have one that is wrong.
-    pub passed_ms: i64,
-    /// For values that expire, it is at least what more clocks show than may be wrong: the wall clock of this node, but no less than
-    /// the first and no more than the second of these, counted from the monotonic clock.
+    /// More clocks had reached this than may be wrong, or a majority had versions of then: the wall clock of this node, but no less
+    /// than the first and no more than the second of these, counted from the monotonic clock. What had expired by then does not come
+    /// back while only some are heard, which are behind: a majority may have one that is wrong.
+    pub passed_ms: (i64, i64),
+    /// For values that expire, it is at least what more clocks show than may be wrong: the same of these.
     pub first_ms: (i64, i64),
     /// And it is no later than what the wall clock shows, but no less than the first and no more than the second of these. No later
     /// than what it is at least, if enough clocks were heard to know that.
@@ -131,11 +133,12 @@ impl TimeBounds {
         wall_ms.max(earliest_ms).min(latest_ms).min(WALL_MS_MAX)
     }
 
-    /// What time it is for values that expire: the same, but not before what has passed.
+    /// What time it is for values that expire: by the clocks that are heard, but not before what has passed. Without the margin that
+    /// versions have: a node whose clock is ahead would end values that much before the others do, and they would come back there.
     pub fn expiry_time_ms(&self, wall_ms: u64, monotonic_ms: u64) -> u64 {
-        let shown_ms = between(wall_ms, self.first_ms, monotonic_ms);
-        let known_ms = shown_ms.max(at(self.passed_ms, monotonic_ms));
-        self.time_ms(wall_ms, monotonic_ms).max(known_ms).min(WALL_MS_MAX)
+        let [shown_ms, passed_ms] =
+            [self.first_ms, self.passed_ms].map(|bounds| between(wall_ms, bounds, monotonic_ms));
+        shown_ms.max(passed_ms).min(WALL_MS_MAX)
     }
 
     /// The same, with how late it can be: clocks that are right may be so far apart, and then the time that is behind counts.
@@ -214,11 +217,12 @@ impl PeerClocks {
         assert_ne!(peer, self.me, "a node does not hear itself");
         let ClockReading { wall_ms, version_clock } = reading;
         let offset_ms = wall_ms.min(WALL_MS_MAX).cast_signed() - monotonic_ms.cast_signed();
-        let is_rough = round_trip_ms.is_none_or(|round_trip_ms| round_trip_ms > ROUND_TRIP_MS_MAX);
+        let under_way_ms = round_trip_ms.filter(|&round_trip_ms| round_trip_ms <= ROUND_TRIP_MS_MAX);
         let known = &mut self.heard[peer.index()];
-        let mut heard = known.unwrap_or(Heard { offset_ms, at_ms: monotonic_ms, is_rough, version_ms: 0 });
-        if heard.is_rough || !is_rough {
-            heard = Heard { offset_ms, at_ms: monotonic_ms, is_rough, ..heard };
+        let mut heard =
+            known.unwrap_or(Heard { offset_ms, at_ms: monotonic_ms, under_way_ms, version_ms: 0 });
+        if heard.under_way_ms.is_none() || under_way_ms.is_some() {
+            heard = Heard { offset_ms, at_ms: monotonic_ms, under_way_ms, ..heard };
         }
         if version_clock > 0 {
             heard.version_ms = HybridClock::wall_ms(version_clock);
@@ -247,8 +251,9 @@ impl PeerClocks {
         let own_ms = wall_ms.min(WALL_MS_MAX).cast_signed() - monotonic_ms.cast_signed();
         let lately = self.lately(monotonic_ms);
         let is_each_heard = lately.len() + 1 == self.heard.len();
+        let (min_ms, max_ms) = self.passed_bounds(&lately);
+        let known = (!is_each_heard).then(|| own_ms.min(max_ms).max(min_ms));
         let shown = latest_first(lately.into_iter().chain([own_ms]));
-        let known = self.passed_or_before().filter(|_| !is_each_heard);
         self.passed_offset_ms = shown.get(self.wrong_max()).copied().max(known);
     }
 
@@ -275,8 +280,8 @@ impl PeerClocks {
         TimeBounds {
             earliest_ms,
             latest_ms,
-            passed_ms: self.passed_or_before().unwrap_or(i64::MIN),
-            first_ms: self.first_bounds(&lately, margin_ms),
+            passed_ms: self.passed_bounds(&lately),
+            first_ms: self.first_bounds(&lately, monotonic_ms).unwrap_or((earliest_ms, latest_ms)),
             last_ms: self.last_bounds(&lately),
             is_unverified,
             reached_ms: self.reached_ms.max(floor_ms),
@@ -284,27 +289,35 @@ impl PeerClocks {
         }
     }
 
-    /// What had passed when it was noted last; before all were heard once, the newest version that was here, which is as late as it
-    /// was then, or was reserved for soon after. As far as a majority has versions of then, too.
-    fn passed_or_before(&self) -> Option<i64> {
+    /// What had passed when it was noted last; before that, as far as the versions say that were here.
+    fn passed_bounds(&self, lately: &[i64]) -> (i64, i64) {
+        if let Some(passed_ms) = self.passed_offset_ms {
+            return (passed_ms, passed_ms);
+        }
+        let Some(before_ms) = self.before() else { return (i64::MIN, i64::MIN) };
+        // Versions may be ahead of all clocks. But no node ever went by a time that no more clocks had reached than may be
+        // wrong. Those that are not heard may be the latest ones, so of the others, it takes as many fewer.
+        let silent = self.heard.len() - 1 - lately.len();
+        let Some(place) = self.wrong_max().checked_sub(silent) else { return (i64::MIN, i64::MIN) };
+        let (min_ms, max_ms) = at_place(lately, place);
+        (min_ms.min(before_ms), max_ms.min(before_ms))
+    }
+
+    /// The newest version that was here before this process, which is as late as it was then, or was reserved for soon after. As far
+    /// as a majority has versions of then, too.
+    fn before(&self) -> Option<i64> {
         let versions = self.heard.iter().flatten().map(|heard| heard.version_ms).filter(|&ms| ms > 0);
-        let shared_ms = latest_first(versions).get(self.needed().checked_sub(1)?).copied();
-        let before = |shared_ms: u64| {
-            let floor_ms = shared_ms.min(self.floor_ms.saturating_sub(RESERVE_MS)).cast_signed();
-            floor_ms - self.started_ms.cast_signed()
-        };
-        self.passed_offset_ms.or(shared_ms.map(before))
+        let shared_ms = latest_first(versions).get(self.needed().checked_sub(1)?).copied()?;
+        let floor_ms = shared_ms.min(self.floor_ms.saturating_sub(RESERVE_MS)).cast_signed();
+        Some(floor_ms - self.started_ms.cast_signed())
     }
 
     /// Between what the wall clock of this node counts, so that of all clocks that are heard, it included, more have reached the outcome
-    /// than may be wrong. If these are none, the one that is behind counts.
-    fn first_bounds(&self, latest_first: &[i64], margin_ms: i64) -> (i64, i64) {
-        let last_but = |count: usize| latest_first.get(count).copied();
-        let Some(max_ms) = self.wrong_max().checked_sub(1).and_then(last_but) else {
-            return (i64::MIN, i64::MIN);
-        };
-        let min_ms = last_but(self.wrong_max()).map_or(i64::MIN, |offset_ms| offset_ms - margin_ms);
-        (min_ms, max_ms + margin_ms)
+    /// than may be wrong. None if too few are heard, or none may be wrong: then the one that is behind counts, as it does for versions.
+    fn first_bounds(&self, lately: &[i64], monotonic_ms: u64) -> Option<(i64, i64)> {
+        let (wrong_max, at_most) = (self.wrong_max(), self.lately_at_most(monotonic_ms));
+        let is_known = wrong_max > 0 && lately.len() >= self.needed();
+        is_known.then(|| (at_place(lately, wrong_max).0, at_place(&at_most, wrong_max).1))
     }
 
     /// The same so that more have not passed it. Nothing, if it is known what time it is.
@@ -330,8 +343,20 @@ impl PeerClocks {
 
     /// The clocks that were reported recently, minus the monotonic clock; the latest time first.
     fn lately(&self, monotonic_ms: u64) -> Vec<i64> {
-        let is_recent = |heard: &&Heard| heard.at_ms + LATELY_MS >= monotonic_ms;
-        latest_first(self.heard.iter().flatten().filter(is_recent).map(|heard| heard.offset_ms))
+        latest_first(self.recent(monotonic_ms).map(|heard| heard.offset_ms))
+    }
+
+    /// The same, if each of them took as long to arrive as it may have. A clock that is right counts as it is, however late the others
+    /// are heard; otherwise the time would go back whenever they are heard later.
+    fn lately_at_most(&self, monotonic_ms: u64) -> Vec<i64> {
+        let late_ms = |heard: &Heard| heard.under_way_ms.unwrap_or(CLOCK_MARGIN_MS) + ROUNDING_MS;
+        let at_most = |heard: &Heard| heard.offset_ms.saturating_add_unsigned(late_ms(heard));
+        latest_first(self.recent(monotonic_ms).map(at_most))
+    }
+
+    fn recent(&self, monotonic_ms: u64) -> impl Iterator<Item = &Heard> {
+        let is_recent = move |heard: &&Heard| heard.at_ms + LATELY_MS >= monotonic_ms;
+        self.heard.iter().flatten().filter(is_recent)
     }
 
     /// The wall clock of a peer minus that of this node, from its last report.
@@ -349,6 +374,13 @@ fn at(offset_ms: i64, monotonic_ms: u64) -> u64 {
 /// A wall clock, but no less than the first and no more than the second of two moments.
 fn between(wall_ms: u64, (min_ms, max_ms): (i64, i64), monotonic_ms: u64) -> u64 {
     wall_ms.min(at(max_ms, monotonic_ms)).max(at(min_ms, monotonic_ms))
+}
+
+/// Between what one more clock counts as that of this place among all, the latest one at 0.
+fn at_place(latest_first: &[i64], place: usize) -> (i64, i64) {
+    let min_ms = latest_first.get(place).copied().unwrap_or(i64::MIN);
+    let max_ms = place.checked_sub(1).and_then(|place| latest_first.get(place).copied());
+    (min_ms, max_ms.unwrap_or(i64::MAX))
 }
 
 fn latest_first<T: Ord>(times: impl Iterator<Item = T>) -> Vec<T> {

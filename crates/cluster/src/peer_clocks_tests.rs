@@ -1,5 +1,8 @@
 use super::*;
 
+#[path = "peer_clocks_expiry_tests.rs"]
+mod expiry_tests;
+
 const DAY_MS: u64 = 86_400_000;
 const NOW_MS: u64 = 1_700_000_000_000;
 const AHEAD_MS_MAX: u64 = 60_000;
@@ -229,92 +232,4 @@ fn whichever_minority_is_wrong_everybody_takes_what_everybody_stamps() {
             }
         }
     }
-}
-
-fn expiry_time(clocks: &PeerClocks, wall_ms: u64, passed_ms: u64) -> ExpiryTime {
-    let monotonic_ms = STARTED_MS + passed_ms;
-    clocks.bounds(monotonic_ms).expiry_time(wall_ms, monotonic_ms, AHEAD_MS_MAX)
-}
-
-/// A node that had just started took the time of the one that was behind, by a day, and told values that had expired. (Seeds 174 and
-/// 237 with `--conditional` showed it, of three nodes and of five.)
-#[test]
-fn a_bare_majority_that_disagrees_decides_only_what_is_the_same_by_each_of_its_clocks() {
-    let three = [Some(NOW_MS - DAY_MS)];
-    let five = [Some(NOW_MS - DAY_MS), Some(NOW_MS - 180_000)];
-    for (nodes, walls, earliest_ms) in [(3, &three[..], NOW_MS - DAY_MS), (5, &five[..], NOW_MS - DAY_MS)] {
-        let mut clocks = heard(nodes, walls);
-        clocks.tick(NOW_MS, STARTED_MS);
-        let time = expiry_time(&clocks, NOW_MS, 0);
-        assert_eq!(time.latest_ms, NOW_MS);
-        assert!(time.earliest_ms.abs_diff(earliest_ms) <= CLOCK_MARGIN_MS, "{time:?}");
-        assert_eq!(time.exact_ms(), None);
-        for (expires_at_ms, has_expired) in
-            [(time.earliest_ms, Some(true)), (time.earliest_ms + 1, None), (NOW_MS, None)]
-        {
-            assert_eq!(time.has_expired(expires_at_ms), has_expired);
-        }
-        assert_eq!(time.has_expired(NOW_MS + 1), Some(false));
-        // Those of the others show who is wrong; and that is known from then on, also without them.
-        for peer in walls.len() + 1..nodes {
-            says(&mut clocks, peer, NOW_MS, 0, Some(0));
-        }
-        clocks.tick(NOW_MS, STARTED_MS);
-        let exact = |passed_ms| expiry_time(&clocks, NOW_MS + passed_ms, passed_ms).exact_ms();
-        let margin_ms = if nodes == 3 { 0 } else { CLOCK_MARGIN_MS };
-        for passed_ms in [0, LATELY_MS + 1, DAY_MS] {
-            let time_ms = exact(passed_ms).expect("it is known");
-            assert!(time_ms.abs_diff(NOW_MS + passed_ms) <= margin_ms, "{time_ms}");
-        }
-    }
-}
-
-#[test]
-fn clocks_that_are_no_further_apart_than_right_ones_decide() {
-    let near = heard(3, &[Some(NOW_MS - AHEAD_MS_MAX)]);
-    let time_ms = expiry_time(&near, NOW_MS, 0).exact_ms().expect("both may be right");
-    assert_eq!(time_ms, NOW_MS - AHEAD_MS_MAX + CLOCK_MARGIN_MS);
-    // Of two, none may be wrong: the one that is behind counts. And a node on its own has no other.
-    let two = expiry_time(&heard(2, &[Some(NOW_MS - DAY_MS)]), NOW_MS, 0);
-    assert_eq!(two.exact_ms(), Some(NOW_MS - DAY_MS + CLOCK_MARGIN_MS));
-    assert_eq!(expiry_time(&heard(1, &[]), NOW_MS, 0).exact_ms(), Some(NOW_MS));
-    // Nobody is heard: it may be later than anything that is known here.
-    assert_eq!(expiry_time(&heard(3, &[]), NOW_MS, 0).has_expired(NOW_MS + DAY_MS), None);
-}
-
-/// Every way in which clocks of a minority are wrong, as seen by each node that hears each majority after a start: what it decides
-/// is as by a clock that is right, or one that is as far behind as right ones may be.
-#[test]
-fn whichever_minority_is_wrong_no_value_is_decided_by_it() {
-    const OFFSETS_MS: [i64; 4] = [30_000, -30_000, DAY_MS as i64, -(DAY_MS as i64)];
-    const RIGHT_MS: u64 = 30_000 + CLOCK_MARGIN_MS;
-    let mut uncertain = 0;
-    for nodes in 2..=5_usize {
-        for code in 0..OFFSETS_MS.len().pow(nodes as u32) {
-            let offset_ms =
-                |node: usize| OFFSETS_MS[code / OFFSETS_MS.len().pow(node as u32) % OFFSETS_MS.len()];
-            if (0..nodes).filter(|&node| offset_ms(node).abs() > 30_000).count() > (nodes - 1) / 2 {
-                continue;
-            }
-            for heard_of in 0..1_usize << (nodes - 1) {
-                if (heard_of.count_ones() as usize) < nodes / 2 {
-                    continue;
-                }
-                let wall_ms = |node: usize| NOW_MS.saturating_add_signed(offset_ms(node));
-                let is_heard = |peer: usize| heard_of >> (peer - 1) & 1 == 1;
-                let walls: Vec<_> = (1..nodes).map(|peer| is_heard(peer).then(|| wall_ms(peer))).collect();
-                let time = expiry_time(&heard(nodes, &walls), wall_ms(0), 0);
-                let seen = (wall_ms(0), &walls, time);
-                assert!(
-                    time.earliest_ms <= NOW_MS + RIGHT_MS && time.latest_ms >= NOW_MS - RIGHT_MS,
-                    "{seen:?}"
-                );
-                match time.exact_ms() {
-                    Some(ms) => assert!(ms.abs_diff(NOW_MS) <= RIGHT_MS + AHEAD_MS_MAX, "{seen:?}"),
-                    None => uncertain += 1,
-                }
-            }
-        }
-    }
-    assert!(uncertain > 0, "it would not matter");
 }

@@ -11,13 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use ladoga_model::{Replicas, Ttl, Version};
 
 use crate::values::{Key, is_counter, number_of};
-use crate::written::{AHEAD_MS_MAX, CheckedCell, Found, Written, value_of};
+use crate::written::{APART_MS_MAX, CheckedCell, Found, Tolerance, Written, value_of};
 use lists::ListHistory;
-
-/// By how much versions may be given out in another order than that of time: two clocks that are right are 60 s apart, and
-/// that of a node that was restarted is up to half a minute ahead of what it shows, or was down for 40 s and has not heard
-/// of the others yet.
-const APART_MS_MAX: u64 = 120_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Checker {
@@ -25,6 +20,7 @@ pub(crate) struct Checker {
     lists: ListHistory,
     /// What clocks that are right show when the world begins.
     epoch_ms: u64,
+    tolerance: Tolerance,
     /// When each value expires, by the number of the request that wrote it, whatever versions it was given.
     expiries: BTreeMap<u64, u64>,
     /// Reads that were told nothing, because a value had expired.
@@ -48,9 +44,9 @@ pub(crate) struct Checker {
 
 impl Checker {
     /// Of so many machines, of which these are the nodes.
-    pub(crate) fn new(machines: usize, members: &[usize], epoch_ms: u64) -> Checker {
+    pub(crate) fn new(machines: usize, members: &[usize], epoch_ms: u64, tolerance: Tolerance) -> Checker {
         let (lists, durable) = (ListHistory::new(members), vec![BTreeMap::new(); machines]);
-        Checker { nodes: members.len(), lists, epoch_ms, durable, ..Checker::default() }
+        Checker { nodes: members.len(), lists, epoch_ms, tolerance, durable, ..Checker::default() }
     }
 
     /// What clocks that are right show.
@@ -171,8 +167,9 @@ impl Checker {
         self.check(is_it, || format!("{version:?} was acknowledged, under which something else was written"));
         let is_asked_for = ttl.map_or(expires_at_ms == 0, |ttl| {
             // It is decided by a time since it began, and without a majority by whatever clock there is.
-            let earliest_ms = ttl.ends_ms((self.epoch_ms + began_ms).saturating_sub(APART_MS_MAX));
-            let latest_ms = ttl.ends_ms(self.wall_ms() + AHEAD_MS_MAX);
+            let earliest_ms =
+                ttl.ends_ms((self.epoch_ms + began_ms).saturating_sub(self.tolerance.behind_ms));
+            let latest_ms = ttl.ends_ms(self.wall_ms() + self.tolerance.ahead_ms);
             let is_near = earliest_ms <= expires_at_ms && expires_at_ms <= latest_ms;
             expires_at_ms != 0 && (is_near || 2 * replicas.ack as usize <= self.nodes)
         });
@@ -262,8 +259,8 @@ impl Checker {
             return;
         }
         let (earliest_ms, latest_ms) = (self.epoch_ms + began_ms, self.wall_ms());
-        let is_near = *as_of_ms.start() <= latest_ms + AHEAD_MS_MAX
-            && earliest_ms.saturating_sub(APART_MS_MAX) <= *as_of_ms.end();
+        let is_near = *as_of_ms.start() <= latest_ms + self.tolerance.ahead_ms
+            && earliest_ms.saturating_sub(self.tolerance.behind_ms) <= *as_of_ms.end();
         self.check(is_near, || {
             format!("a read of {replicas:?} was decided as of {as_of_ms:?}, between {earliest_ms} and {latest_ms} of the world")
         });

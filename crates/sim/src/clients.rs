@@ -289,6 +289,7 @@ impl Clients {
         let wish = match asked {
             Asked::Put => Wish::Put { value, ttl: None },
             Asked::PutForAnHour => Wish::Put { value, ttl: Ttl::of_ms(LONG_TTL_MS) },
+            Asked::PutForTwoSeconds => Wish::Put { value, ttl: Ttl::of_ms(2_000) },
             Asked::PutIf => Wish::PutIf { value, expected: self.keys[index].last_seen },
             Asked::Increment => Wish::Increment,
             Asked::Get => Wish::Get,

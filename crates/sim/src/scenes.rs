@@ -42,9 +42,11 @@ pub(crate) enum Scene {
     TakenOverFromOutside,
     /// A value that expires in an hour was on two nodes, of which one lost its disk, and became whole again.
     ExpiringIsCopied,
+    /// While a node is away, another one is restarted many times within a second. Then values that expire soon go through it.
+    RestartsInARow,
 }
 
-pub(crate) const SCENES: [Scene; 8] = [
+pub(crate) const SCENES: [Scene; 9] = [
     Scene::RestartBetweenRounds,
     Scene::WaitBetweenRounds,
     Scene::ReadBetweenRounds,
@@ -53,6 +55,7 @@ pub(crate) const SCENES: [Scene; 8] = [
     Scene::OvertakenAfterRead,
     Scene::TakenOverFromOutside,
     Scene::ExpiringIsCopied,
+    Scene::RestartsInARow,
 ];
 
 /// What a client asks for in a scene.
@@ -61,6 +64,8 @@ pub(crate) enum Asked {
     Put,
     /// A value that lives longer than the scene.
     PutForAnHour,
+    /// One that does not.
+    PutForTwoSeconds,
     /// A value, if the key has what a client saw last.
     PutIf,
     Increment,
@@ -101,6 +106,7 @@ impl Scene {
             Scene::OvertakenAfterRead => "key: overtaken",
             Scene::TakenOverFromOutside => "mixed: outside",
             Scene::ExpiringIsCopied => "key: expiring",
+            Scene::RestartsInARow => "key: restarts",
         }
     }
 
@@ -120,6 +126,7 @@ impl Scene {
             Scene::OvertakenAfterRead => overtaken_after_read(parts),
             Scene::TakenOverFromOutside => taken_over_from_outside(parts),
             Scene::ExpiringIsCopied => expiring_is_copied(parts),
+            Scene::RestartsInARow => restarts_in_a_row(parts),
         }
     }
 }
@@ -270,6 +277,21 @@ fn expiring_is_copied([a, b, c]: [usize; 3]) -> Vec<Cue> {
         cues.extend([a, b].map(|node| (alone_ms + 100, ask(node, Asked::Get))));
     }
     cues.extend(reads(30_000));
+    cues
+}
+
+fn restarts_in_a_row([a, b, c]: [usize; 3]) -> Vec<Cue> {
+    let mut cues = vec![(0, ask(a, Asked::Put)), (BEGINS_MS, Step::Stop { node: c })];
+    for at_ms in (100..1_100).step_by(50) {
+        cues.extend([Step::Stop { node: a }, Step::Start { node: a }].map(|step| (at_ms, step)));
+    }
+    for (node, at_ms) in [(a, 1_500), (b, 1_800)] {
+        cues.push((at_ms, ask(node, Asked::PutForTwoSeconds)));
+        cues.extend([a, b].map(|reader| (at_ms + 100, ask(reader, Asked::Get))));
+    }
+    cues.extend([a, b].map(|node| (5_000, ask(node, Asked::Get))));
+    cues.push((5_500, Step::Start { node: c }));
+    cues.extend(reads(8_000));
     cues
 }
 

@@ -11,6 +11,29 @@ pub(crate) type CheckedCell = Cell<Vec<u8>, Infallible>;
 /// How far the time of the cluster may be ahead of that of the world, by which values expire: as far as versions may be, and the
 /// margin of clocks (decision 0033). It is behind by as much as versions are.
 pub(crate) const AHEAD_MS_MAX: u64 = 62_000;
+/// By how much versions may be given out in another order than that of time: two clocks that are right are 60 s apart, and
+/// that of a node that was restarted is up to half a minute ahead of what it shows, or was down for 40 s and has not heard
+/// of the others yet.
+pub(crate) const APART_MS_MAX: u64 = 120_000;
+
+/// How far off what values expire by may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tolerance {
+    pub(crate) behind_ms: u64,
+    pub(crate) ahead_ms: u64,
+}
+
+impl Default for Tolerance {
+    /// While clocks of a minority are wrong, and others as far apart as clocks that are right.
+    fn default() -> Tolerance {
+        Tolerance { behind_ms: APART_MS_MAX, ahead_ms: AHEAD_MS_MAX }
+    }
+}
+
+impl Tolerance {
+    /// While all clocks show the time of the world: what they showed was on its way for so long.
+    pub(crate) const OF_RIGHT_CLOCKS: Tolerance = Tolerance { behind_ms: 1_000, ahead_ms: 1 };
+}
 
 /// What a client is told of a key.
 pub(crate) struct Found {

@@ -35,9 +35,11 @@ pub const SETTLE_MS: u64 = 60_000;
 /// How far ahead of its clock a node durably reserves timestamps, so that it never gives out one twice, even if its
 /// clock jumps back while it is down.
 pub const RESERVE_MS: u64 = 10_000;
-/// The same if its version clock is that far ahead of the time already, as after each restart, when it begins after all that it
-/// had reserved: restarts in a row must not add up to a clock that the others refuse.
-const RESERVE_AHEAD_MS: u64 = 1_000;
+/// The same if its version clock is that far ahead of the time already: a tenth of how long its process has run, but no less than the
+/// first and no more than the second. After a restart, the clock begins after all that was reserved. So each restart adds less
+/// than it takes until the next one, and restarts in a row do not add up to a clock that the others refuse. It is enough for 655,360
+/// versions even if the time stands still, and if the clock follows others that are right and ahead, soon for a second of theirs.
+const RESERVE_AHEAD_MS: (u64, u64) = (10, 1_000);
 
 /// What a node knows about stability: its own and that of its peers.
 ///
@@ -73,6 +75,8 @@ pub struct StabilityTracker {
     next_session: u64,
     /// Which nodes have reported that they heard this session.
     has_reported: Vec<bool>,
+    /// What time it was when time went by for the first time in the life of this process.
+    began_ms: Option<u64>,
 }
 
 impl StabilityTracker {
@@ -108,6 +112,7 @@ impl StabilityTracker {
             ended: vec![0; nodes],
             next_session: 0,
             has_reported: vec![false; nodes],
+            began_ms: None,
             next,
             persisted,
         }
@@ -303,7 +308,9 @@ impl StabilityTracker {
             self.next.write_floor = self.next.write_floor.max(closable);
         }
         let clock_ms = HybridClock::wall_ms(clock);
-        let reserve = HybridClock::at_wall_ms((time_ms + RESERVE_MS).max(clock_ms + RESERVE_AHEAD_MS));
+        let ran_ms = time_ms.saturating_sub(*self.began_ms.get_or_insert(time_ms));
+        let ahead_ms = (ran_ms / 10).clamp(RESERVE_AHEAD_MS.0, RESERVE_AHEAD_MS.1);
+        let reserve = HybridClock::at_wall_ms((time_ms + RESERVE_MS).max(clock_ms + ahead_ms));
         if clock + (reserve - clock) / 2 >= self.next.reserved_before {
             self.next.reserved_before = reserve;
             // On this occasion, since that is written anyway.

@@ -17,7 +17,7 @@ pub(crate) struct ClusterTime {
     peers: Mutex<PeerClocks>,
     earliest_ms: AtomicI64,
     latest_ms: AtomicI64,
-    passed_ms: AtomicI64,
+    passed_ms: AtomicPair,
     first_ms: AtomicPair,
     last_ms: AtomicPair,
     is_unverified: AtomicBool,
@@ -54,7 +54,7 @@ impl ClusterTime {
             peers: Mutex::new(peers),
             earliest_ms: AtomicI64::new(bounds.earliest_ms),
             latest_ms: AtomicI64::new(bounds.latest_ms),
-            passed_ms: AtomicI64::new(bounds.passed_ms),
+            passed_ms: AtomicPair::new(bounds.passed_ms),
             first_ms: AtomicPair::new(bounds.first_ms),
             last_ms: AtomicPair::new(bounds.last_ms),
             is_unverified: AtomicBool::new(bounds.is_unverified),
@@ -160,7 +160,7 @@ impl ClusterTime {
         TimeBounds {
             earliest_ms: self.earliest_ms.load(Ordering::Relaxed),
             latest_ms: self.latest_ms.load(Ordering::Relaxed),
-            passed_ms: self.passed_ms.load(Ordering::Relaxed),
+            passed_ms: self.passed_ms.load(),
             first_ms: self.first_ms.load(),
             last_ms,
             is_unverified,
@@ -176,7 +176,7 @@ impl ClusterTime {
         let bounds = peers.bounds(monotonic_ms);
         self.earliest_ms.store(bounds.earliest_ms, Ordering::Relaxed);
         self.latest_ms.store(bounds.latest_ms, Ordering::Relaxed);
-        self.passed_ms.store(bounds.passed_ms, Ordering::Relaxed);
+        self.passed_ms.store(bounds.passed_ms);
         self.first_ms.store(bounds.first_ms);
         self.reached_ms.store(bounds.reached_ms, Ordering::Relaxed);
         self.majority_ms.store(bounds.majority_ms, Ordering::Relaxed);

@@ -37,6 +37,7 @@ use crate::faults::Trouble;
 use crate::lists::{Lists, MACHINES};
 use crate::machine::{Common, Machine};
 use crate::scenes::Step;
+use crate::written::Tolerance;
 use crate::{Load, Settings, Summary};
 use relisting::{Relist, Relisting};
 use shared::Shared;
@@ -131,7 +132,9 @@ impl World {
             all[machine].id = NodeId(place as u16);
         }
         let clients = Clients::new(nodes, &rng, (seed, settings.load), lists.are_all_on_all);
-        let checker = Checker::new(machines, &members, SimClock::new().wall_ms());
+        let is_targeted = settings.load == Load::Targeted;
+        let tolerance = if is_targeted { Tolerance::OF_RIGHT_CLOCKS } else { Tolerance::default() };
+        let checker = Checker::new(machines, &members, SimClock::new().wall_ms(), tolerance);
         let checker = Arc::new(Mutex::new(checker));
         for plan in &clients.keys {
             checker.lock().expects_copies(&plan.key, plan.copies());

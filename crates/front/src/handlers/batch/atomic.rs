@@ -38,7 +38,7 @@ pub(super) async fn carry_out<K: KeyValue>(
     let lines = read_lines(link, &mut room).await?;
     let mut audited = Vec::new();
     let admitted = Admitted { caller: link.caller().map(|caller| caller.clone()), audit };
-    let writes = match writes_of(lines, &admitted, &mut audited) {
+    let writes = match writes_of(lines, service.upload_bytes_min(), &admitted, &mut audited) {
         Ok(writes) => writes,
         Err(answers) => return Ok(not_written(answers)),
     };
@@ -120,13 +120,14 @@ struct Admitted<'a> {
 
 fn writes_of(
     lines: Vec<CutLine>,
+    upload_bytes_min: u64,
     admitted: &Admitted<'_>,
     audited: &mut Vec<AuditedLine>,
 ) -> Result<Vec<KeyWrite>, KnownAnswers> {
     let count = lines.len();
     let (mut writes, mut answers) = (Vec::with_capacity(count), Vec::with_capacity(count));
     for line in lines {
-        match write_of(line, admitted, audited) {
+        match write_of(line, upload_bytes_min, admitted, audited) {
             Ok(write) => {
                 writes.push(write);
                 answers.push(None);
@@ -139,6 +140,7 @@ fn writes_of(
 
 fn write_of(
     line: CutLine,
+    upload_bytes_min: u64,
     admitted: &Admitted<'_>,
     audited: &mut Vec<AuditedLine>,
 ) -> Result<KeyWrite, Refusal> {
@@ -148,6 +150,15 @@ fn write_of(
     audited.extend(admitted.audit.and_then(|audit| audit.begin(&operation)));
     let BatchOperation { key, action } = operation;
     let (precondition, change) = match action {
+        // What is kept outside of memory has no place in one update of several keys.
+        BatchAction::Put { value, .. } if value.len() as u64 >= upload_bytes_min => {
+            let reason = format_args!(
+                "the value has {} bytes; a batch with atomic=true takes values of less than {upload_bytes_min}; send it without \
+                 atomic=true",
+                value.len()
+            );
+            return Err(Refusal::batch_too_large(reason));
+        }
         BatchAction::Put { value, ttl, precondition } => (precondition, KeyChange::Put(value, ttl)),
         BatchAction::Delete(precondition) => (precondition, KeyChange::Delete),
         BatchAction::Increment { by, precondition } => (precondition, KeyChange::Increment(by)),

@@ -9,8 +9,8 @@ use crate::client::Url;
 use crate::commands::Failure;
 use crate::commands::cluster::report;
 
-/// Moves to the top left of a terminal and clears it.
-const CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
+/// Moves to the top left of a terminal and clears it; what was scrolled out of it stays.
+const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// Metrics, and when they were looked at.
 struct Look {

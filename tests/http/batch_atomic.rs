@@ -99,7 +99,8 @@ fn a_value_that_goes_to_a_file_of_its_own_is_refused() {
     for (bytes, status) in [(262_143, 200), (262_144, 413), (262_145, 413), (500_000, 413)] {
         let first = "{\"op\":\"put\",\"key\":\"first\",\"value\":\"1\"}\n";
         let line = format!("{{\"op\":\"put\",\"key\":\"{bytes}\",\"value\":\"{}\"}}\n", "v".repeat(bytes));
-        let answer = node.connect().request("POST", ATOMIC, Some(format!("{first}{line}").as_bytes()));
+        let body = format!("{first}{line}");
+        let answer = node.connect().request("POST", ATOMIC, Some(body.as_bytes()));
         assert_eq!(answer.status, status, "{bytes} bytes: {}", answer.text());
         let is_told = answer.text().contains("values of less than 262144");
         assert_eq!(is_told, status == 413, "{bytes} bytes: {}", answer.text());

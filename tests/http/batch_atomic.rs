@@ -104,7 +104,7 @@ fn a_value_that_goes_to_a_file_of_its_own_is_refused() {
         assert_eq!(answer.status, status, "{bytes} bytes: {}", answer.text());
         let is_told = answer.text().contains("values of less than 262144");
         assert_eq!(is_told, status == 413, "{bytes} bytes: {}", answer.text());
-        let is_written = node.connect().value(&bytes.to_string()).is_some();
+        let is_written = node.connect().value(bytes.to_string()).is_some();
         assert_eq!(is_written, status == 200, "{bytes} bytes");
     }
     let alone = node.connect().request("PUT", "/v0/entity?id=after", Some(b"1"));

@@ -78,7 +78,7 @@ pub(super) async fn exchange<S: Store>(replica: Rc<OwnReplica<S>>) {
             repair(&replica, &stability).await;
             cluster.exchange.completed.store(requested, Ordering::Release);
         }
-        misses.maybe_copy(&replica, &stability).await;
+        copy_missed(&replica, &stability, &mut misses).await;
         let Some(pass) = stability.pass() else { continue };
         make(&replica, &stability, &pass).await;
     }
@@ -90,11 +90,24 @@ async fn repair<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability
     *replica.cluster.exchange.error.lock() = (!errors.is_empty()).then(|| errors.join("; "));
 }
 
-/// Pulls everything from every peer. Answers what went wrong.
-pub(super) async fn pull_from_all<S: Store>(
+/// Pulls what this node took and could not store itself, if it is time for that.
+async fn copy_missed<S: Store>(
     replica: &Rc<OwnReplica<S>>,
     stability: &Arc<Stability>,
-) -> Vec<String> {
+    misses: &mut OwnMisses,
+) {
+    let Some(missed) = misses.due(replica, stability) else { return };
+    let errors = pull_from_all(replica, stability).await;
+    if errors.is_empty() {
+        misses.copied(missed);
+    } else {
+        replica.cluster.exchange.failures.fetch_add(1, Ordering::Relaxed);
+        tracing::debug!("what this node could not store was not copied: {}", errors.join("; "));
+    }
+}
+
+/// Pulls everything from every peer. Answers what went wrong.
+async fn pull_from_all<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability>) -> Vec<String> {
     let cluster = &replica.cluster;
     let mut errors = Vec::new();
     for peer in cluster.peers.iter().filter(|peer| peer.id != cluster.own) {

@@ -1,12 +1,9 @@
 //! Writes that this node acknowledged for a client and could not store itself: its disk was full, or it had too much to do.
 
-use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use ladoga_local::store::{LocalStore, Store, WriteKind};
 
-use super::exchange::pull_from_all;
 use crate::own::OwnReplica;
 use crate::stability::Stability;
 
@@ -23,13 +20,9 @@ pub(super) struct OwnMisses {
 }
 
 impl OwnMisses {
-    /// Copies them from the others, once the store takes writes again. What the others do not have yet either, the next one brings,
-    /// or anti-entropy.
-    pub(super) async fn maybe_copy<S: Store>(
-        &mut self,
-        replica: &Rc<OwnReplica<S>>,
-        stability: &Arc<Stability>,
-    ) {
+    /// How many there are, if it is time to copy them from the others: once the store takes writes again. What the others do not have
+    /// yet either, the next copy brings, or anti-entropy.
+    pub(super) fn due<S: Store>(&mut self, replica: &OwnReplica<S>, stability: &Stability) -> Option<u64> {
         let cluster = &replica.cluster;
         let missed = cluster.peers[cluster.own.index()].missed.load(Ordering::Relaxed);
         let now_ms = replica.core.now_ms();
@@ -37,15 +30,14 @@ impl OwnMisses {
         // (While it is being rebuilt, that copies everything.)
         let may_copy = is_due && stability.has_all() && replica.store.admit(WriteKind::Put, 0).is_ok();
         if missed == self.copied || !may_copy {
-            return;
+            return None;
         }
         self.copied_at_ms = Some(now_ms);
-        let errors = pull_from_all(replica, stability).await;
-        if errors.is_empty() {
-            self.copied = missed;
-        } else {
-            cluster.exchange.failures.fetch_add(1, Ordering::Relaxed);
-            tracing::debug!("what this node could not store was not copied: {}", errors.join("; "));
-        }
+        Some(missed)
+    }
+
+    /// All that had been missed when it was asked for is here.
+    pub(super) const fn copied(&mut self, missed: u64) {
+        self.copied = missed;
     }
 }

@@ -96,18 +96,19 @@ fn what_does_not_fit_is_refused_as_a_whole() {
 #[test]
 fn a_value_that_goes_to_a_file_of_its_own_is_refused() {
     let node = Launch::patient().start();
+    let mut connection = node.connect();
     for (bytes, status) in [(262_143, 200), (262_144, 413), (262_145, 413), (500_000, 413)] {
         let first = "{\"op\":\"put\",\"key\":\"first\",\"value\":\"1\"}\n";
         let line = format!("{{\"op\":\"put\",\"key\":\"{bytes}\",\"value\":\"{}\"}}\n", "v".repeat(bytes));
         let body = format!("{first}{line}");
-        let answer = node.connect().request("POST", ATOMIC, Some(body.as_bytes()));
+        let answer = connection.request("POST", ATOMIC, Some(body.as_bytes()));
         assert_eq!(answer.status, status, "{bytes} bytes: {}", answer.text());
         let is_told = answer.text().contains("values of less than 262144");
         assert_eq!(is_told, status == 413, "{bytes} bytes: {}", answer.text());
-        let is_written = node.connect().value(bytes.to_string()).is_some();
+        let is_written = connection.value(bytes.to_string()).is_some();
         assert_eq!(is_written, status == 200, "{bytes} bytes");
     }
-    let alone = node.connect().request("PUT", "/v0/entity?id=after", Some(b"1"));
+    let alone = connection.request("PUT", "/v0/entity?id=after", Some(b"1"));
     assert_eq!(alone.status, 201, "{}", alone.text());
 }
 

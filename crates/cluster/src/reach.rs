@@ -1,9 +1,9 @@
 //! How far a data directory was written, as the other nodes remember it: so a node finds out that its directory was rolled
 //! back.
 //!
-//! Each process of a node is a *session*, with a random number, and one that loses its place to another process as the same node
-//! begins another. What a peer remembers of earlier sessions must have been on the
-//! disk when the current session began. If it was not, the directory is older than what its node acknowledged.
+//! Each process of a node is a *session*, with a random number. (A process begins another session if a second process ran as its
+//! node.) What a peer remembers of earlier sessions must have been on the disk when the current session began. If it was not, the
+//! directory is older than what its node acknowledged.
 
 /// How far the directory of a node was at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

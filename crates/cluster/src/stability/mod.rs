@@ -18,6 +18,7 @@ mod rounds;
 pub use rounds::SyncRound;
 
 use std::iter;
+use std::ops::RangeInclusive;
 
 use ladoga_model::{HybridClock, Version};
 
@@ -35,11 +36,11 @@ pub const SETTLE_MS: u64 = 60_000;
 /// How far ahead of its clock a node durably reserves timestamps, so that it never gives out one twice, even if its
 /// clock jumps back while it is down.
 pub const RESERVE_MS: u64 = 10_000;
-/// The same if its version clock is that far ahead of the time already: a tenth of how long its process has run, but no less than the
-/// first and no more than the second. After a restart, the clock begins after all that was reserved. So each restart adds less
-/// than it takes until the next one, and restarts in a row do not add up to a clock that the others refuse. It is enough for 655,360
-/// versions even if the time stands still, and if the clock follows others that are right and ahead, soon for a second of theirs.
-const RESERVE_AHEAD_MS: (u64, u64) = (10, 1_000);
+/// The same if its version clock is that far ahead of the time already: a tenth of how long its process has run, within these. After a
+/// restart, the clock begins after all that was reserved. So each restart adds less than it takes until the next one, and restarts in a
+/// row do not add up to a clock that the others refuse. It is enough for 655,360 versions even if the time stands still, and if the
+/// clock follows others that are right and ahead, soon for a second of theirs.
+const RESERVE_AHEAD_MS: RangeInclusive<u64> = 10..=1_000;
 
 /// What a node knows about stability: its own and that of its peers.
 ///
@@ -309,7 +310,7 @@ impl StabilityTracker {
         }
         let clock_ms = HybridClock::wall_ms(clock);
         let ran_ms = time_ms.saturating_sub(*self.began_ms.get_or_insert(time_ms));
-        let ahead_ms = (ran_ms / 10).clamp(RESERVE_AHEAD_MS.0, RESERVE_AHEAD_MS.1);
+        let ahead_ms = (ran_ms / 10).clamp(*RESERVE_AHEAD_MS.start(), *RESERVE_AHEAD_MS.end());
         let reserve = HybridClock::at_wall_ms((time_ms + RESERVE_MS).max(clock_ms + ahead_ms));
         if clock + (reserve - clock) / 2 >= self.next.reserved_before {
             self.next.reserved_before = reserve;

@@ -14,6 +14,8 @@ const WRITES: usize = 60;
 
 /// A door to three nodes, all of which know each other by now.
 fn door(nodes: &Nodes, writes: &str) -> Node {
+    // What it refused is printed if all attempts are in vain.
+    let mut refused = None;
     wait_for("nodes that know each other", || {
         let launch = on_cassandra(Launch::embedded(), &nodes.addresses(), 3)
             .flag("--cassandra-writes", writes)
@@ -21,7 +23,11 @@ fn door(nodes: &Nodes, writes: &str) -> Node {
             .env("LADOGA_QUORUM_TIMEOUT_MS", "5000");
         let mut door = launch.spawn();
         wait_until("a door that serves or has ended", || door.has_ended() || serves(&door));
-        (!door.has_ended()).then_some(door)
+        if door.has_ended() {
+            refused = Some(door);
+            return None;
+        }
+        Some(door)
     })
 }
 

@@ -120,6 +120,9 @@ impl Drop for Node {
             let _ = process.kill();
             let _ = process.wait();
         }
+        if thread::panicking() {
+            eprintln!("the log of Cassandra at {}:\n{}", self.host, self.end_of_log());
+        }
     }
 }
 

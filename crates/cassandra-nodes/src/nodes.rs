@@ -15,7 +15,9 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// Starts them and waits until each takes connections. All of them are seeds: so they need not wait for each other.
+    /// Starts them one after the other, each as soon as the one before takes connections: so it hears of those that are there when
+    /// it starts. Of nodes that start at the same time, one may not hear of another for minutes. All of them are seeds: so none
+    /// waits for data.
     pub fn start(installed: &Installed, count: usize, setup: Setup<'_>) -> io::Result<Nodes> {
         let (network, directory) = (Network::claim(), installed.new_directory());
         let seeds: Vec<_> = (0..count).map(|node| network.host(node)).collect();
@@ -33,8 +35,8 @@ impl Nodes {
         let mut nodes = Nodes { nodes, directory, _network: network };
         for node in &mut nodes.nodes {
             node.spawn()?;
+            node.wait_until_it_answers();
         }
-        nodes.nodes.iter_mut().for_each(Node::wait_until_it_answers);
         Ok(nodes)
     }
 

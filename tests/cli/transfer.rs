@@ -1,7 +1,7 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::Stdio;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
@@ -138,8 +138,8 @@ fn an_import_that_rests_has_stored_what_came_before() {
     assert_eq!(node.connect().value("b").as_deref(), Some(&b"2"[..]));
 }
 
-#[test]
-fn a_line_without_an_answer_is_a_failure() {
+/// Answers one request with success, and by this line.
+fn answer_once(line: &'static str) -> (String, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let server = thread::spawn(move || {
@@ -150,13 +150,25 @@ fn a_line_without_an_answer_is_a_failure() {
             let read = stream.read(&mut piece).expect("a request");
             request.extend_from_slice(&piece[..read]);
         }
-        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 15\r\n\r\n{\"status\":201}\n";
-        stream.write_all(answer).expect("an answer");
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\n";
+        write!(stream, "{head}content-length: {}\r\n\r\n{line}", line.len()).expect("an answer");
     });
-    let input = b"{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"b\",\"value\":\"2\"}\n";
+    (url, server)
+}
+
+#[test]
+fn a_line_without_an_answer_is_a_failure() {
+    let (url, server) = answer_once("{\"status\":201}\n");
     Ladoga::new(["import", "-", "--url", &url])
-        .input(input)
+        .input(b"{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"b\",\"value\":\"2\"}\n")
         .run()
         .expect_failure(1, &["1 record stored", "fewer lines than it was sent: line 2"]);
+    server.join().expect("it served");
+
+    let (url, server) = answer_once("{\"status\":201}\n");
+    Ladoga::new(["batch", "-", "--url", &url])
+        .input(b"{\"op\":\"delete\",\"key\":\"a\"}\n\n{\"op\":\"delete\",\"key\":\"b\"}")
+        .run()
+        .expect_failure(1, &["answered 1 of 2 operations", "unknown whether the others were carried out"]);
     server.join().expect("it served");
 }

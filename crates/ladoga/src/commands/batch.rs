@@ -37,8 +37,14 @@ pub(crate) fn batch(arguments: &BatchArguments) -> Result<(), Failure> {
         out.flush()?;
         answers.map_err(|failure| after(failure, tally.answers))
     };
-    Input::of(input).send_to(&url, "/v0/batch", read)?;
+    let operations = Input::of(input).send_to(&url, "/v0/batch", read)?;
     drop(progress);
+    let answers = tally.answers;
+    if answers != operations {
+        return Err(Failure::Failed(format!(
+            "{url} answered {answers} of {operations} operations: it is unknown whether the others were carried out"
+        )));
+    }
     tally.outcome(|number| format!("number {number}"))
 }
 

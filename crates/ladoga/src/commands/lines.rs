@@ -32,6 +32,26 @@ pub(super) struct Chunk {
 /// The lines of an input, as they come.
 pub(super) struct Input(Receiver<io::Result<Chunk>>);
 
+/// Counts the lines that a node answers: all but blank ones.
+#[derive(Default)]
+struct AnsweredLines {
+    count: u64,
+    is_counted: bool,
+}
+
+impl AnsweredLines {
+    fn add(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            if byte == b'\n' {
+                self.is_counted = false;
+            } else if !self.is_counted && !byte.is_ascii_whitespace() {
+                self.count += 1;
+                self.is_counted = true;
+            }
+        }
+    }
+}
+
 /// The file, or standard input.
 pub(super) fn open(path: &Path) -> Result<Box<dyn Read + Send>, Failure> {
     if path.as_os_str() == "-" {
@@ -68,14 +88,15 @@ impl Input {
         }
     }
 
-    /// Sends everything to `target` in as many requests as it takes, and gives each answer to `read`.
+    /// Sends everything to `target` in as many requests as it takes, and gives each answer to `read`. Returns how many lines have to
+    /// be answered.
     pub(super) fn send_to(
         mut self,
         url: &Url,
         target: &str,
         mut read: impl FnMut(Response) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        let clock = RealClock::new();
+    ) -> Result<u64, Failure> {
+        let (clock, mut lines) = (RealClock::new(), AnsweredLines::default());
         let now_ms = || clock.monotonic_ns() / 1_000_000;
         // Nothing more comes: that is the end.
         while let Some(first) = self.wait() {
@@ -96,6 +117,7 @@ impl Input {
                     },
                 };
                 is_within_a_line = chunk.is_within_a_line;
+                lines.add(&chunk.bytes);
                 Some(chunk.bytes)
             };
             exchange(url, target, body, &mut read)??;
@@ -103,7 +125,7 @@ impl Input {
                 return Err(error.into());
             }
         }
-        Ok(())
+        Ok(lines.count)
     }
 }
 
@@ -170,6 +192,16 @@ mod tests {
         let expected = [&b"a\n"[..], b"bc\n", b"d\ne\n", b"f"].map(|bytes| (bytes.to_vec(), false));
         assert_eq!(found, expected);
         assert_eq!(chunks(vec![]), []);
+    }
+
+    #[test]
+    fn blank_lines_are_not_answered() {
+        let text = b" {}\n\n \t\r\n{ }\r\n\n{";
+        for step in 1..=text.len() {
+            let mut lines = AnsweredLines::default();
+            text.chunks(step).for_each(|piece| lines.add(piece));
+            assert_eq!(lines.count, 3, "by {step}");
+        }
     }
 
     #[test]

@@ -36,6 +36,9 @@ fn a_node_is_rebuilt_after_a_second_process_ran_as_it() {
     twin.signal("KILL");
     twin.wait();
     wait_until_whole(&cluster, 0);
+    wait_until("peers that listen to it", || {
+        cluster.report(0)["replica_state"]["displaced_at"] == serde_json::Value::Null
+    });
     Ladoga::new(["repair", "--url", &url]).run().expect_success();
     assert_eq!(cluster.get(0, "key", "3/3").as_deref(), Some(&b"value"[..]));
 }

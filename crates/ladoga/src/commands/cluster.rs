@@ -118,6 +118,14 @@ pub(super) fn table(report: &Value) -> String {
         }
         text.push_str(&what_to_do(&state["waits_for"]));
     }
+    if let Some(peer) = state["displaced_at"].as_str() {
+        text.extend([
+            "  another process runs, or ran, as this node: ",
+            peer,
+            " listens to that one and no longer to this one. Stop the other process, which has the same --advertise; if this line \
+             stays, restart this node\n",
+        ]);
+    }
     text
 }
 
@@ -218,6 +226,20 @@ mod tests {
         assert!(text.contains("http://c  unreachable: gone\n"), "{text}");
         assert!(text.contains("cannot be rebuilt without http://c: "), "{text}");
         assert!(text.contains("empty data directory") && text.contains("the shorter list"), "{text}");
+    }
+
+    #[test]
+    fn a_node_that_its_peers_do_not_listen_to_says_so() {
+        let text = |peer: Option<&str>| {
+            table(&serde_json::json!({
+                "nodes": [{ "url": "http://a", "state": "self" }],
+                "replica_state": { "complete": true, "displaced_at": peer },
+            }))
+        };
+        assert!(
+            text(Some("http://b")).contains("another process runs, or ran, as this node: http://b listens")
+        );
+        assert!(!text(None).contains("another process"));
     }
 
     #[test]

@@ -57,6 +57,7 @@ fn stability(cluster: &Cluster) -> Value {
         "write_floor_ms": HybridClock::wall_ms(statement.write_floor),
         "synced_before_ms": HybridClock::wall_ms(statement.synced_before),
         "waits_for": waits_for(cluster, stability),
+        "displaced_at": stability.displaced_at().map(|peer| &cluster.peers[peer.index()].url),
         "merkle_tree_complete": stability.tree.is_whole(),
     })
 }

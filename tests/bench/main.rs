@@ -5,6 +5,7 @@
 //! - `honest`: what is printed is what happened
 //! - `text`: wrk's and wrk2's text, line for line
 //! - `hostile`: it never hangs, and reports what went wrong
+//! - `output`: nobody reads what is printed
 //! - `interrupted`: one Ctrl-C ends it, whatever hangs
 //! - `secure`: https
 //! - `scripts`: wrk's Lua interface
@@ -20,6 +21,7 @@ mod honest;
 mod hostile;
 mod idioms;
 mod interrupted;
+mod output;
 mod scripts;
 mod secure;
 mod server;

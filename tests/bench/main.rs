@@ -6,6 +6,7 @@
 //! - `text`: wrk's and wrk2's text, line for line
 //! - `hostile`: it never hangs, and reports what went wrong
 //! - `output`: nobody reads what is printed
+//! - `refused`: command lines that are refused
 //! - `interrupted`: one Ctrl-C ends it, whatever hangs
 //! - `secure`: https
 //! - `scripts`: wrk's Lua interface
@@ -22,6 +23,7 @@ mod hostile;
 mod idioms;
 mod interrupted;
 mod output;
+mod refused;
 mod scripts;
 mod secure;
 mod server;

@@ -50,6 +50,10 @@ fn run(options: &Options) -> Outcome<ExitCode> {
     for path in [&options.json, &options.hdr, &options.html].into_iter().flatten() {
         files::check_writable(path)?;
     }
+    // wrk ignores them too, and lines that were written for it still work.
+    if options.script.is_none() && !options.arguments.is_empty() {
+        stderr_line(format_args!("ladoga bench: arguments after the URL are ignored without a script (-s)"));
+    }
     let interruption = Interruption::prepare()?;
     let stop = &interruption.stop;
     let target = &options.target;

@@ -26,6 +26,12 @@ pub(crate) enum Profiles {
 /// Compares two reports: prints what changed, and writes a page where one is wanted.
 pub(crate) fn compare(paths: [&PathBuf; 2], page_path: Option<&Path>) -> Outcome<()> {
     if let Some(path) = page_path {
+        if paths.iter().any(|report| files::is_same_file(report, path)) {
+            let path = path.display();
+            return Err(LabError::Usage(format!(
+                "-o is {path}, a report that is compared: choose another name"
+            )));
+        }
         files::check_writable(path)?;
     }
     let [before, after] = [page::read_report(paths[0])?, page::read_report(paths[1])?];

@@ -5,6 +5,8 @@
 //! - `honest`: what is printed is what happened
 //! - `text`: wrk's and wrk2's text, line for line
 //! - `hostile`: it never hangs, and reports what went wrong
+//! - `output`: nobody reads what is printed
+//! - `refused`: command lines that are refused
 //! - `interrupted`: one Ctrl-C ends it, whatever hangs
 //! - `secure`: https
 //! - `scripts`: wrk's Lua interface
@@ -20,6 +22,8 @@ mod honest;
 mod hostile;
 mod idioms;
 mod interrupted;
+mod output;
+mod refused;
 mod scripts;
 mod secure;
 mod server;

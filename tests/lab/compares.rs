@@ -56,6 +56,8 @@ fn a_report_is_compared_with_itself_and_with_others() {
         let line = text.lines().find(|line| line.trim_start().starts_with(figure));
         line.unwrap_or_else(|| panic!("no line of {figure} in {text}")).to_owned()
     };
+    let words = ["lab", "compare", &path("before.html"), &path("slower.html"), "-o", &path("before.html")];
+    Ladoga::new(words).run().expect_failure(2, &["before.html, a report that is compared"]);
     let same = compare("before.html");
     assert!(same.contains("within noise") && !same.contains("worse") && !same.contains("better"), "{same}");
     assert!(same.contains("permutation test") && same.contains("Holm"), "the test is named: {same}");

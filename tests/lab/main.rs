@@ -2,6 +2,7 @@
 //!
 //! - `runs`: a node of its own, a node that was named, two servers in alternation, an interruption
 //! - `suite`: the published load tests, tiny
+//! - `output`: nobody reads what is printed
 //! - `compares`: what changed between two reports
 //! - `pages`: the reports in a real browser
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
@@ -11,6 +12,7 @@
 mod support;
 
 mod compares;
+mod output;
 mod pages;
 mod runs;
 #[path = "../bench/server.rs"]

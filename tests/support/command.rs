@@ -1,7 +1,7 @@
 use std::env;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, PipeWriter, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::{self, JoinHandle};
@@ -42,11 +42,23 @@ pub(crate) fn thread_names(pid: u32) -> Vec<String> {
     threads.flatten().filter_map(name).map(|name| name.trim_end().to_owned()).collect()
 }
 
+/// A pipe whose reader is gone.
+pub(crate) fn closed_pipe() -> PipeWriter {
+    io::pipe().expect("a pipe").1
+}
+
+/// A file on a disk that is full.
+pub(crate) fn full_disk() -> File {
+    File::options().write(true).open("/dev/full").expect("a device that is always full")
+}
+
 /// One run of the binary that ends by itself.
 pub(crate) struct Ladoga {
     command: Command,
     directory: Directory,
     input: Vec<u8>,
+    /// Where its output and its errors go instead of files.
+    elsewhere: [Option<Stdio>; 2],
 }
 
 /// How a run ended.
@@ -62,7 +74,7 @@ impl Ladoga {
     pub(crate) fn new<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Ladoga {
         let mut command = ladoga();
         command.args(arguments);
-        Ladoga { command, directory: Directory::new(), input: Vec::new() }
+        Ladoga { command, directory: Directory::new(), input: Vec::new(), elsewhere: [None, None] }
     }
 
     pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Ladoga {
@@ -73,6 +85,18 @@ impl Ladoga {
     /// What it reads from its standard input.
     pub(crate) fn input(mut self, bytes: &[u8]) -> Ladoga {
         self.input = bytes.to_vec();
+        self
+    }
+
+    /// Where its standard output goes, which its [`Outcome`] does not have then.
+    pub(crate) fn stdout(mut self, stdout: impl Into<Stdio>) -> Ladoga {
+        self.elsewhere[0] = Some(stdout.into());
+        self
+    }
+
+    /// Where its standard error goes, which its [`Outcome`] does not have then.
+    pub(crate) fn stderr(mut self, stderr: impl Into<Stdio>) -> Ladoga {
+        self.elsewhere[1] = Some(stderr.into());
         self
     }
 
@@ -89,10 +113,13 @@ impl Ladoga {
 
     /// Starts it.
     pub(crate) fn start(mut self) -> Running {
-        let output = |name| self.directory.path().join(name);
+        let create =
+            |name| File::create(self.directory.path().join(name)).expect("a file for what it prints");
+        let [stdout, stderr] = ["stdout", "stderr"].map(|name| Stdio::from(create(name)));
+        let [other_stdout, other_stderr] = self.elsewhere;
         self.command.stdin(Stdio::piped());
-        self.command.stdout(File::create(output("stdout")).expect("a file for the output"));
-        self.command.stderr(File::create(output("stderr")).expect("a file for the errors"));
+        self.command.stdout(other_stdout.unwrap_or(stdout));
+        self.command.stderr(other_stderr.unwrap_or(stderr));
         let mut child = Ended(self.command.spawn().expect("the binary starts"));
         let mut stdin = child.0.stdin.take().expect("a pipe was asked for");
         let input = self.input;

@@ -36,7 +36,7 @@ mod wait;
 mod wall_clock;
 
 pub(crate) use browser::{Browser, Page};
-pub(crate) use command::{Ladoga, Outcome, Running, ladoga_in};
+pub(crate) use command::{Ladoga, Outcome, Running, closed_pipe, full_disk, ladoga_in};
 pub(crate) use connection::Connection;
 pub(crate) use engine::{cassandra, differs_on_cassandra, on_cassandra};
 pub(crate) use files::{Directory, files_below, find_bytes, flip_bit};

@@ -15,7 +15,8 @@ use crate::clock::unix_ms;
 use crate::engine::{Crew, Watcher};
 use crate::error::{LabError, Outcome};
 use crate::knee;
-use crate::load::{self, Announce, built_in, closed_output, plan};
+use crate::load::{self, Announce, built_in, plan};
+use crate::output::{Output, stderr_line};
 use crate::record::{
     Described, Disturbance, FORMAT, Heat, HeatRecorder, KindProfile, Machine, NodeSeries, Profiled, Report,
     Subject, run_of,
@@ -39,7 +40,7 @@ pub fn bench(options: &Options) -> ExitCode {
     match checked.and_then(|options| run(&options)) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("ladoga bench: {error}");
+            stderr_line(format_args!("ladoga bench: {error}"));
             ExitCode::from(error.exit_code())
         }
     }
@@ -49,16 +50,24 @@ fn run(options: &Options) -> Outcome<ExitCode> {
     for path in [&options.json, &options.hdr, &options.html].into_iter().flatten() {
         files::check_writable(path)?;
     }
+    // wrk ignores them too, and lines that were written for it still work.
+    if options.script.is_none() && !options.arguments.is_empty() {
+        stderr_line(format_args!("ladoga bench: arguments after the URL are ignored without a script (-s)"));
+    }
     let interruption = Interruption::prepare()?;
     let stop = &interruption.stop;
     let target = &options.target;
     if target.scheme == Scheme::Https && target.trust == Trust::Anybody {
-        eprintln!("ladoga bench: any certificate is accepted, as by wrk; --verify or --ca FILE checks it");
+        stderr_line(format_args!(
+            "ladoga bench: any certificate is accepted, as by wrk; --verify or --ca FILE checks it"
+        ));
     }
     if let Some(keys) = options.keys_to_fill().filter(|_| options.fill) {
         let value_bytes = options.knobs.value.map(|bytes| bytes as usize);
         if !fill::fill(&options.target, (keys, value_bytes), stop)? {
-            eprintln!("ladoga bench: interrupted while the store was filled; nothing was measured");
+            stderr_line(format_args!(
+                "ladoga bench: interrupted while the store was filled; nothing was measured"
+            ));
             return Ok(ExitCode::from(FAILED));
         }
     }
@@ -76,9 +85,10 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
     };
     let mut watchers = BenchWatchers::new(options.duration_ms);
     let mut started_unix_ms = None;
+    let mut output = Output::default();
     let mut announce = || {
         started_unix_ms = Some(unix_ms());
-        report::print_header(header, &mut io::stdout())
+        _ = report::print_header(header, &mut output);
     };
     let (outcome, host) = match &options.script {
         Some(path) => {
@@ -94,10 +104,8 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
         None => (built_in(options, options.rate).run(stop, &mut watchers, &mut announce)?, None),
     };
     watchers.live.clear();
-    let out = &mut io::stdout().lock();
-    report::print_result(&outcome, options.wants_percentiles(), options.u_latency, out)
-        .map_err(closed_output)?;
-    out.flush().map_err(closed_output)?;
+    _ = report::print_result(&outcome, options.wants_percentiles(), options.u_latency, &mut output);
+    _ = output.flush(); // What `done` prints comes after it.
     // It may ask every thread, and one that was given up does not answer.
     if let Some(host) = host.filter(|_| outcome.threads_given_up == 0) {
         host.done(&outcome)?;
@@ -106,7 +114,7 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
         is_workload: options.workload.is_some(),
         wants_percentiles: options.wants_percentiles(),
     };
-    report::print_notes(&outcome, asked, &mut io::stderr()).map_err(closed_output)?;
+    _ = report::print_notes(&outcome, asked, &mut io::stderr());
     if let Some(path) = &options.json {
         report::write_json(path, &described(options), &outcome, options.allow_misses)?;
     }
@@ -117,7 +125,9 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
         let report = report_of(options, &outcome, watchers.heat.heat(), started_unix_ms);
         files::replace(path, page::render(&report, None))?;
     }
-    Ok(if outcome.threads_given_up > 0 { interruption.exit_code() } else { judge(options, &outcome) })
+    let code = if outcome.threads_given_up > 0 { interruption.exit_code() } else { judge(options, &outcome) };
+    output.finish()?;
+    Ok(code)
 }
 
 /// The live view, the log and the heat map, which see the same run.
@@ -205,7 +215,7 @@ fn report_of(
 fn judge(options: &Options, outcome: &stats::RunOutcome) -> ExitCode {
     let broken = options.slo.as_ref().map(|slo| slo.check(outcome, options.allow_misses)).unwrap_or_default();
     for bound in &broken {
-        eprintln!("SLO missed: {bound}");
+        stderr_line(format_args!("SLO missed: {bound}"));
     }
     if broken.is_empty() && outcome.complete > 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) }
 }
@@ -221,7 +231,7 @@ fn run_script(
     let target = &options.target;
     let mut host = Host::load(script)?;
     if !host.resolve()? {
-        announce().map_err(closed_output)?;
+        announce();
         return Ok((load::unreachable(target, &plan, None), host));
     }
     let mut crew = Crew::muster(plan, host.makers(plan.threads), stop)?;
@@ -230,7 +240,7 @@ fn run_script(
     host.set_up(&url.chain(arguments).collect::<Vec<_>>())?;
     crew.wait_ready()?;
     host.check()?;
-    announce().map_err(closed_output)?;
+    announce();
     let outcome = crew.go(watcher)?;
     say_why_no_handshake(target, &outcome)?;
     Ok((outcome, host))
@@ -242,7 +252,7 @@ fn say_why_no_handshake(target: &Target, outcome: &stats::RunOutcome) -> Outcome
         return Ok(());
     };
     if let Err(Some(reason)) = load::reachable(&target.resolve()?, Some(&tls)) {
-        eprintln!("unable to connect to {}: {reason}", target.place());
+        stderr_line(format_args!("unable to connect to {}: {reason}", target.place()));
     }
     Ok(())
 }

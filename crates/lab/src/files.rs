@@ -56,6 +56,15 @@ pub(crate) fn check_writable(path: &Path) -> Outcome<()> {
     check().map_err(|source| LabError::Write { path: path.to_owned(), source })
 }
 
+/// Whether both name the same file, so that one would replace the other. A pipe or a device takes both.
+pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
+    let real = |path| match Place::of(path) {
+        Place::File { real, .. } => Some(real),
+        Place::Stream | Place::Directory => None,
+    };
+    real(one).is_some_and(|one| real(other) == Some(one))
+}
+
 /// The file that is being written, under the name that it has until it is whole.
 static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
@@ -104,7 +113,7 @@ pub(crate) fn replace(path: &Path, bytes: impl AsRef<[u8]>) -> Outcome<()> {
 /// What the path of an output file names.
 enum Place {
     File {
-        /// Where it is, for a link the place that it leads to.
+        /// Where it is, or would be; for a link the place that it leads to.
         real: PathBuf,
         /// Beside it, under another name until it is whole.
         part: PathBuf,
@@ -123,7 +132,12 @@ impl Place {
             Ok(found) if !found.is_file() => return Place::Stream,
             _ => {}
         }
-        let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let real = std::fs::canonicalize(path).or_else(|_| {
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let parent = std::fs::canonicalize(parent.unwrap_or(Path::new(".")))?;
+            Ok::<_, io::Error>(parent.join(path.file_name().unwrap_or_default()))
+        });
+        let real = real.unwrap_or_else(|_| path.to_owned());
         let mut name = real.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}.part", std::process::id()));
         Place::File { part: real.with_file_name(name), real, is_there: found.is_ok() }

@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::error::{LabError, Outcome};
 use crate::http::ResponseParser;
 use crate::load::{address_of, connect};
+use crate::output::stderr_line;
 use crate::units::{format_metric, format_time_us};
 use crate::workload::Renderer;
 use ladoga_tls::client::TlsClient;
@@ -185,17 +186,16 @@ impl FillProgress {
     fn show(&mut self, done: u64) {
         let now = self.clock.now_ns();
         if self.is_terminal {
-            eprint!("\r\x1b[2K{}", line(done, self.keys, now));
-            let _ = io::stderr().flush(); // A terminal that is gone needs no progress.
+            _ = write!(io::stderr(), "\r\x1b[2K{}", line(done, self.keys, now)); // A terminal that is gone needs no progress.
         } else if now - self.shown_ns >= PLAIN_EVERY_NS {
-            eprintln!("{}", line(done, self.keys, now));
+            stderr_line(format_args!("{}", line(done, self.keys, now)));
             self.shown_ns = now;
         }
     }
 
     fn clear(&self) {
         if self.is_terminal {
-            eprint!("\r\x1b[2K");
+            _ = write!(io::stderr(), "\r\x1b[2K");
         }
     }
 
@@ -203,11 +203,8 @@ impl FillProgress {
         self.clear();
         let elapsed_ns = self.clock.now_ns();
         let per_second = format_metric(done as f64 * 1e9 / elapsed_ns.max(1) as f64);
-        eprintln!(
-            "filled with {done} of {} keys in {}, {per_second}/s",
-            self.keys,
-            format_time_us(elapsed_ns as f64 / 1000.0)
-        );
+        let elapsed = format_time_us(elapsed_ns as f64 / 1000.0);
+        stderr_line(format_args!("filled with {done} of {} keys in {elapsed}, {per_second}/s", self.keys));
     }
 }
 

@@ -1,7 +1,6 @@
 //! The highest rate that holds the SLO: doubled until one does not, then halved in between. What to try next is
 //! decided purely; the runs are made elsewhere.
 
-use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +12,7 @@ use crate::cli::command_line;
 use crate::clock::unix_ms;
 use crate::error::Outcome;
 use crate::load::built_in;
+use crate::output::Output;
 use crate::page::{self, Curve, CurvePoint};
 use crate::report::{Live, limit_in_words, limit_name};
 use crate::slo::Slo;
@@ -20,7 +20,8 @@ use crate::stats::Limit;
 use crate::units::{format_metric, format_time_us};
 use crate::{files, stats};
 
-const SLO_DEFAULT: &str = "p99<10ms,errors<0.1%";
+/// The bounds without `--slo`.
+pub(crate) const SLO_DEFAULT: &str = "p99<10ms,errors<0.1%";
 const RATE_FIRST: u64 = 1_000;
 const RATE_MAX: u64 = 100_000_000;
 /// The search ends once the bounds are so close to each other.
@@ -95,15 +96,17 @@ pub(crate) fn find(options: &Options, stop: &Arc<AtomicBool>) -> Outcome<ExitCod
         None => Slo::parse(SLO_DEFAULT).map_err(crate::error::LabError::Usage)?,
     };
     let started_unix_s = unix_ms() / 1000;
-    println!("Searching the highest rate that holds {slo} @ {}", options.target.url);
-    println!("{:>10}{:>12}{:>11}{:>11}{:>11}{:>11}  ", "rate", "answered/s", "p50", "p99", "p99.9", "max");
+    let mut output = Output::default();
+    output.line(format_args!("Searching the highest rate that holds {slo} @ {}", options.target.url));
+    let [p50, p99, p999, max] = ["p50", "p99", "p99.9", "max"];
+    output.line(format_args!("{:>10}{:>12}{p50:>11}{p99:>11}{p999:>11}{max:>11}  ", "rate", "answered/s"));
     let (mut search, mut steps) = (Search::default(), Vec::new());
     while let Some(rate) = search.next() {
         let Some(step) = try_rate(options, &slo, rate, stop)? else {
-            println!("interrupted");
+            output.line(format_args!("interrupted"));
             break;
         };
-        println!("{}  {}", step.row(), step.verdict());
+        output.line(format_args!("{}  {}", step.row(), step.verdict()));
         search.learn(rate, step.reasons.is_empty());
         let is_dead = step.latency.is_none();
         steps.push(step);
@@ -114,12 +117,14 @@ pub(crate) fn find(options: &Options, stop: &Arc<AtomicBool>) -> Outcome<ExitCod
     steps.sort_by_key(|step| step.rate);
     let (conclusion, caveat) = (conclusion(&slo, search), caveat(search, &steps));
     if let Some(knee) = search.held {
-        println!("\nThe curve up to the knee:");
-        steps.iter().filter(|step| step.rate <= knee).for_each(|step| println!("{}", step.row()));
-        println!();
+        output.line(format_args!("\nThe curve up to the knee:"));
+        for step in steps.iter().filter(|step| step.rate <= knee) {
+            output.line(format_args!("{}", step.row()));
+        }
+        output.line(format_args!(""));
     }
-    println!("{conclusion}");
-    caveat.iter().for_each(|caveat| println!("{caveat}"));
+    output.line(format_args!("{conclusion}"));
+    caveat.iter().for_each(|caveat| output.line(format_args!("{caveat}")));
     let curve = Curve {
         title: format!("The knee of {}", options.target.url),
         command: command_line(),
@@ -130,13 +135,14 @@ pub(crate) fn find(options: &Options, stop: &Arc<AtomicBool>) -> Outcome<ExitCod
         points: steps.iter().map(point_of).collect(),
     };
     write(options, &curve, &json_of(&options.target.url, &slo, search, &steps))?;
+    output.finish()?;
     Ok(if search.held.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// One run; none if it was interrupted.
 fn try_rate(options: &Options, slo: &Slo, rate: u64, stop: &Arc<AtomicBool>) -> Outcome<Option<Step>> {
     let mut live = Live::new(options.duration_ms);
-    let outcome = built_in(options, Some(rate)).run(stop, &mut live, &mut || io::Result::Ok(()))?;
+    let outcome = built_in(options, Some(rate)).run(stop, &mut live, &mut || {})?;
     live.clear();
     if stop.load(Ordering::Relaxed) {
         return Ok(None);

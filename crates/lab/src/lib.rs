@@ -12,12 +12,14 @@
 //! - `workload`: built-in workloads
 //! - `stats`: results of a run
 //! - `slo`, `knee`: bounds, and the highest rate that holds them
+//! - `output`: standard output and standard error
 //! - `scratch`: a directory that is removed afterwards
 //! - `report`: text, JSON, histogram log, live view
 //! - `campaign`: `ladoga lab run`: a node of its own, run after run
 //! - `record`: the content of a report
 //! - [`page`]: the report as one HTML file, and what other programs make pages of
 //! - `compare`: what changed between two reports
+#![deny(clippy::print_stdout, clippy::print_stderr, reason = "they panic if nobody reads: `output` does not")]
 
 mod bench;
 mod campaign;
@@ -32,6 +34,7 @@ pub mod generator;
 mod http;
 mod knee;
 mod load;
+mod output;
 pub mod page;
 mod record;
 mod report;

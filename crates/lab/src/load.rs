@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::cli::{Options, Target};
 use crate::engine::{Crew, Ending, Fixed, Maker, Plan, Source, Station, Watcher};
 use crate::error::{LabError, Outcome};
+use crate::output::stderr_line;
 use crate::schedule::connections_of;
 use crate::stats;
 use crate::workload::{Renderer, Workload, WorkloadRequests};
@@ -17,11 +18,7 @@ use ladoga_tls::client::{Stream, TlsClient, open_stream};
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Tells that the run begins.
-pub(crate) type Announce<'a> = &'a mut dyn FnMut() -> io::Result<()>;
-
-pub(crate) fn closed_output(source: io::Error) -> LabError {
-    LabError::System { what: "print the result", source }
-}
+pub(crate) type Announce<'a> = &'a mut dyn FnMut();
 
 /// What to send, where, and how.
 pub(crate) struct Load<'a> {
@@ -45,13 +42,13 @@ impl Load<'_> {
         let address = match reachable(&self.target.resolve()?, tls.as_ref()) {
             Ok(address) => address,
             Err(error) => {
-                announce().map_err(closed_output)?;
+                announce();
                 return Ok(unreachable(self.target, &self.plan, error));
             }
         };
         let mut crew = Crew::muster(self.plan, self.makers(address, tls.as_ref())?, stop)?;
         crew.wait_ready()?;
-        announce().map_err(closed_output)?;
+        announce();
         let outcome = crew.go(watcher)?;
         crew.dismiss();
         Ok(outcome)
@@ -167,7 +164,7 @@ pub(crate) fn address_of(target: &Target) -> Outcome<SocketAddr> {
 /// A server that cannot be reached is no reason to wait for the end of the run: every connection counts as failed.
 pub(crate) fn unreachable(target: &Target, plan: &Plan, reason: Option<io::Error>) -> stats::RunOutcome {
     let reason = reason.map(|error| format!(": {error}")).unwrap_or_default();
-    eprintln!("unable to connect to {}{reason}", target.place());
+    stderr_line(format_args!("unable to connect to {}{reason}", target.place()));
     let mut outcome = stats::RunOutcome::new(plan.rate);
     outcome.errors.connect = plan.connections as u64;
     outcome

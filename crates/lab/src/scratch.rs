@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
+use crate::output::stderr_line;
+
 /// The beginning of the name of such a directory; the number of the process follows.
 const PREFIX: &str = "ladoga-lab-run-";
 
@@ -48,7 +50,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.path) {
-            eprintln!("ladoga lab: {} was left behind: {error}", self.path.display());
+            stderr_line(format_args!("ladoga lab: {} was left behind: {error}", self.path.display()));
         }
     }
 }

@@ -11,6 +11,11 @@
 //! - `commands`: what each command does
 //! - `client`: HTTP, as far as the client needs it
 //! - `logging`: what a node logs
+#![deny(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "they panic if nobody reads: `complain` does not"
+)]
 
 mod access_flags;
 mod allocator;

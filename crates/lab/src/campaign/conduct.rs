@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use hdrhistogram::Histogram;
 
 use super::disturbance::Meter;
-use super::options::{Rate, RunOptions};
+use super::options::RunOptions;
 use super::process;
 use super::profile::Profiling;
 use super::progress::{self, Progress};
@@ -18,15 +18,14 @@ use super::suite::{remarks, stages};
 use crate::cli::{Target, Token, command_line};
 use crate::clock::{Clock, unix_ms};
 use crate::compare::{self, Profiles};
-use crate::engine::{Ending, Plan, Watcher};
+use crate::engine::Watcher;
 use crate::error::{LabError, Outcome};
 use crate::files;
 use crate::fill::fill;
 use crate::load::{Load, address_of};
+use crate::output::{Output, stderr_line};
 use crate::page;
-use crate::record::{
-    Described, FORMAT, HeatRecorder, KindProfile, Machine, OWN, Profiled, Report, Run, Subject, run_of,
-};
+use crate::record::{Described, FORMAT, HeatRecorder, Machine, OWN, Report, Run, Subject, run_of};
 use crate::report::Live;
 use crate::stats::Second;
 use crate::stop::{LastSignal, stop_flag};
@@ -46,51 +45,50 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
         return Err(LabError::Usage(format!("no run has a name that contains '{only}'")));
     }
     files::check_writable(&options.output)?;
+    let remarks = process::remarks(options)?;
+    // The other server is somebody else, and is shown nothing.
+    let token = Token::find(options.token_file.as_deref()).map_err(LabError::Usage)?;
     for server in [&options.url, &options.peer].into_iter().flatten() {
         address_of(server)?;
     }
-    let remarks = process::remarks(options)?;
     let (stop, signal) = (stop_flag()?, LastSignal::listen()?);
-    // The other server is somebody else, and is shown nothing.
-    let token = Token::find(options.token_file.as_deref()).map_err(LabError::Usage)?;
     let url = options.url.clone().map(|url| Target { token, ..url });
     let mut conductor = Conductor::new(options, url, &stages, &stop);
-    remarks.iter().for_each(|remark| eprintln!("note: {remark}"));
+    remarks.iter().for_each(|remark| stderr_line(format_args!("note: {remark}")));
     conductor.report.notes.splice(..0, remarks);
     let result = conductor.conduct(&stages);
     let ended = conductor.end();
-    let report = &conductor.report;
+    let Conductor { report, mut output, .. } = conductor;
+    let made = format!("{} of {} runs", report.runs.len(), report.planned);
     if result.is_err() && !report.runs.is_empty() {
-        eprintln!(
-            "{} has what was measured: {} of {} runs",
-            options.output.display(),
-            report.runs.len(),
-            report.planned
-        );
+        stderr_line(format_args!("{} has what was measured: {made}", options.output.display()));
     }
     result.and(ended)?;
-    let compared = compare::compare_servers(report, Profiles::Compared);
+    let compared = compare::compare_servers(&report, Profiles::Compared);
     if let Some(compared) = &compared {
-        files::replace(&options.output, page::render(report, Some(compared)))?;
+        files::replace(&options.output, page::render(&report, Some(compared)))?;
     }
     if report.is_interrupted {
-        eprintln!("interrupted: {} of {} runs were made", report.runs.len(), report.planned);
+        stderr_line(format_args!("interrupted: {made} were made"));
     }
     if report.runs.is_empty() {
         return Ok(signal.exit_code()); // Whatever else leaves none is an error.
     }
     if let Some(compared) = &compared {
-        println!();
-        compare::print(compared);
+        output.line(format_args!(""));
+        compare::print(compared, &mut output);
     }
-    println!("\nThe report is {}.", options.output.display());
+    output.line(format_args!("\nThe report is {}.", options.output.display()));
     if report.is_interrupted {
+        output.finish()?;
         return Ok(signal.exit_code());
     }
     let failed: Vec<&Run> = report.runs.iter().filter(|run| !run.has_good_answer()).collect();
     for run in &failed {
-        eprintln!("no request had a good answer: {}, {}, round {}", run.stage, run.subject, run.round);
+        let Run { stage, subject, round, .. } = run;
+        stderr_line(format_args!("no request had a good answer: {stage}, {subject}, round {round}"));
     }
+    output.finish()?;
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NO_GOOD_ANSWER) })
 }
 
@@ -123,6 +121,7 @@ struct Conductor<'a> {
     nodes_started: u32,
     report: Report,
     progress: Progress,
+    output: Output,
     clock: Clock,
 }
 
@@ -156,11 +155,20 @@ impl<'a> Conductor<'a> {
             notes: remarks(options),
             slo: Vec::new(),
         };
-        Self { options, stop, servers, nodes_started: 0, report, progress, clock: Clock::start() }
+        Self {
+            options,
+            stop,
+            servers,
+            nodes_started: 0,
+            report,
+            progress,
+            output: Output::default(),
+            clock: Clock::start(),
+        }
     }
 
     fn conduct(&mut self, stages: &[Stage]) -> Outcome<()> {
-        println!("{}", progress::head());
+        self.output.line(format_args!("{}", progress::head()));
         for round in 1..=self.options.rounds() as u32 {
             for stage in stages {
                 // A B, then B A: what drifts does so for both.
@@ -186,7 +194,7 @@ impl<'a> Conductor<'a> {
 
     fn one(&mut self, stage: &Stage, server: usize, round: u32) -> Outcome<()> {
         let title = self.title(stage, server, round);
-        eprintln!("{}", self.progress.line(&title, self.clock.now_ns() / 1_000_000));
+        stderr_line(format_args!("{}", self.progress.line(&title, self.clock.now_ns() / 1_000_000)));
         self.prepare(stage, server)?;
         if self.stop.load(Ordering::Relaxed) {
             return Ok(());
@@ -194,9 +202,9 @@ impl<'a> Conductor<'a> {
         let mut run = self.measure(stage, server, round)?;
         let ended = self.servers[server].node.as_mut().map_or(Ok(None), OwnNode::ended)?;
         run.is_interrupted |= ended.is_some();
-        println!("{}", progress::row(&title, &run));
-        for reason in missing(&run, self.report.machine.cores) {
-            eprintln!("note: {reason}");
+        self.output.line(format_args!("{}", progress::row(&title, &run)));
+        for note in progress::notes(&run, self.report.machine.cores) {
+            stderr_line(format_args!("note: {note}"));
         }
         self.report.runs.push(run);
         self.progress.done(stage.duration_ms);
@@ -240,7 +248,8 @@ impl<'a> Conductor<'a> {
             && !wait_until_quiet(pid, server.has_written, self.stop)
             && !self.stop.load(Ordering::Relaxed)
         {
-            eprintln!("note: {} was still busy in the background when the run began", server.name);
+            let name = server.name;
+            stderr_line(format_args!("note: {name} was still busy in the background when the run began"));
         }
         server.has_written = !stage.workload.is_reading();
         Ok(())
@@ -257,7 +266,7 @@ impl<'a> Conductor<'a> {
             let note =
                 "The node's data was in memory (tmpfs), where a sync costs nothing: --dir names a disk.";
             if !self.report.notes.iter().any(|known| known == note) {
-                eprintln!("note: {note}");
+                stderr_line(format_args!("note: {note}"));
                 self.report.notes.insert(0, note.to_owned());
             }
         }
@@ -298,7 +307,7 @@ impl<'a> Conductor<'a> {
             headers: &[],
             workload: Some(workload.clone()),
             value_bytes: stage.value.map(|bytes| bytes as usize),
-            plan: plan(stage),
+            plan: stage.plan(),
         };
         let live = Live::new(stage.duration_ms);
         let mut watchers = Watchers { live, heat: HeatRecorder::default() };
@@ -309,7 +318,6 @@ impl<'a> Conductor<'a> {
         let outcome = load.run(self.stop, &mut watchers, &mut || {
             began_ns = clock.now_ns();
             started_unix_ms = Some(unix_ms());
-            Ok(())
         });
         let disturbance = meter.finish();
         watchers.live.clear();
@@ -358,40 +366,6 @@ impl<'a> Conductor<'a> {
             Some(node) => node.end(),
             None => Ok(()),
         }
-    }
-}
-
-/// What a report will lack, and what disturbed it.
-fn missing(run: &Run, cores: usize) -> Vec<String> {
-    let reason = |profile: &KindProfile| match &profile.found {
-        Profiled::Missing(reason) => Some(format!("no flame graph: {reason}")),
-        Profiled::Samples { .. } => None,
-    };
-    let profiles = run.profiles.iter().filter_map(reason);
-    let others = run.disturbance.other_cores.filter(|_| run.disturbance.is_notable(cores));
-    let others =
-        others.map(|busy| format!("other processes used {busy:.1} of {cores} cores during this run"));
-    let short = run.missed_rate().map(|rate| {
-        let [asked, reached] = [rate, run.per_second].map(page::count);
-        format!("the rate was not reached: {asked}/s asked for, {reached}/s answered")
-    });
-    run.node.missing.iter().cloned().chain(profiles).chain(others).chain(short).collect()
-}
-
-fn plan(stage: &Stage) -> Plan {
-    Plan {
-        threads: stage.threads as usize,
-        connections: stage.connections as usize,
-        pipeline: 1,
-        duration_ns: stage.duration_ms * 1_000_000,
-        warmup_ns: 0,
-        timeout_ns: stage.timeout_ms * 1_000_000,
-        rate: match stage.rate {
-            Rate::Closed => None,
-            Rate::Open(rate) => Some(rate as f64),
-        },
-        ending: Ending::Cut,
-        is_batch_latency: false,
     }
 }
 

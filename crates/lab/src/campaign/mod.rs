@@ -29,6 +29,7 @@ pub use options::LabOptions;
 use std::process::ExitCode;
 
 use crate::compare;
+use crate::output::stderr_line;
 use options::LabCommand;
 
 /// Runs `ladoga lab`. Prints results on standard output; progress and errors on standard error.
@@ -44,7 +45,7 @@ pub fn lab(options: &LabOptions) -> ExitCode {
         }
     };
     result.unwrap_or_else(|error| {
-        eprintln!("ladoga lab: {error}");
+        stderr_line(format_args!("ladoga lab: {error}"));
         ExitCode::from(error.exit_code())
     })
 }

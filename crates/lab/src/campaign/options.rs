@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use ladoga_profiler::{ALLOC_INTERVAL_BYTES_MAX, ALLOC_INTERVAL_BYTES_MIN, Kind};
 
-use crate::cli::Target;
+use crate::cli::{Target, check_size};
 use crate::compare::ROUNDS_DEFAULT;
 use crate::error::{LabError, Outcome};
 use crate::units::{self, parse_count, parse_ms, parse_size};
@@ -40,7 +40,8 @@ it. The report is written after every run, so an interrupted command keeps the r
 If this command is killed (SIGKILL), its node ends too, but the node's directory is left. The next `ladoga lab run` with the same
 --dir removes it.
 
-Exit codes: 0 if everything worked; 1 if a run failed or FILE cannot be written (this is checked before the first run); 2 if the
+Exit codes: 0 if everything worked; 1 if a run failed, or FILE (this is checked before the first run) or standard
+output cannot be written; 2 if the
 command line is wrong; 3 if everything was measured, but all requests of a run failed; 130 after Ctrl-C or 143 after SIGTERM, and
 FILE has the runs that were completed.";
 
@@ -63,7 +64,7 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "TEXT")]
     pub(crate) only: Option<String>,
     /// Measure this server instead of starting a node
-    #[arg(long, value_name = "URL", value_parser = Target::parse)]
+    #[arg(long, value_name = "URL", value_parser = Target::parse_server)]
     pub(crate) url: Option<Target>,
     /// File with the token to show to --url [default: the token in `LADOGA_TOKEN`, if that is set]
     #[arg(long, value_name = "FILE", requires = "url")]
@@ -73,7 +74,7 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "PID", requires = "url")]
     pub(crate) pid: Option<u32>,
     /// Second server to measure, in alternation with the first
-    #[arg(long, value_name = "URL", value_parser = Target::parse)]
+    #[arg(long, value_name = "URL", value_parser = Target::parse_server)]
     pub(crate) peer: Option<Target>,
     /// Process of the second server on this machine
     #[arg(long, value_name = "PID", requires = "peer")]
@@ -91,7 +92,7 @@ pub(crate) struct RunOptions {
     #[arg(short = 'T', long = "timeout", value_name = "TIME", default_value = "2s", value_parser = parse_ms)]
     pub(crate) timeout_ms: u64,
     /// How often to repeat all runs; a comparison needs several rounds [default: 10; 1 with --suite]
-    #[arg(long, value_name = "N", value_parser = parse_count)]
+    #[arg(long, value_name = "N", value_parser = parse_rounds)]
     rounds: Option<u64>,
     /// Number of keys that reads choose from; they are written before the first run
     #[arg(long, value_name = "N", default_value = "100k", value_parser = parse_count)]
@@ -131,7 +132,7 @@ pub(crate) struct NodeOptions {
     #[arg(long, value_name = "SIZE", conflicts_with = "url", value_parser = parse_memory)]
     pub(crate) memory: Option<String>,
     /// Event loops of the node, as for `ladoga serve --threads`
-    #[arg(long, value_name = "N", conflicts_with = "url")]
+    #[arg(long, value_name = "N", conflicts_with = "url", value_parser = parse_node_threads)]
     pub(crate) node_threads: Option<u64>,
     /// Where to create the data directory of the node, ladoga-lab-run-PID-N; it is removed afterwards [default: the temporary directory]
     #[arg(long, value_name = "DIR", conflicts_with = "url")]
@@ -151,7 +152,7 @@ pub(crate) enum SuiteName {
 }
 
 const COMPARE_HELP: &str = "\
-Exit codes: 0 if the reports were compared, whatever changed; 1 if FILE cannot be written; 2 if the command line is wrong, a file is no
+Exit codes: 0 if the reports were compared, whatever changed; 1 if FILE or standard output cannot be written; 2 if the command line is wrong, a file is no
 report, or the two have no run in common.";
 
 #[derive(Debug, Args)]
@@ -168,9 +169,11 @@ pub(crate) struct CompareOptions {
     pub(crate) output: Option<PathBuf>,
 }
 
-const VALUE_BYTES_MAX: u64 = 64 << 20;
 /// A node takes no less.
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
+/// A node takes no more.
+const NODE_THREADS_MAX: u64 = 1024;
+const ROUNDS_MAX: u64 = 1_000_000;
 
 impl NodeOptions {
     /// As they were typed.
@@ -232,12 +235,10 @@ impl RunOptions {
     /// What flags cannot say alone.
     pub(crate) fn check(&self) -> Outcome<()> {
         let usage = |reason: &str| Err(LabError::Usage(reason.to_owned()));
-        if self.suite.is_none() && self.connections < self.threads {
-            return usage("number of connections must be >= threads");
-        }
         if self.suite.is_some() && self.threads > 1 {
             return usage("the suite measures with one thread: remove -t");
         }
+        check_size(self.connections, self.threads, self.value).map_err(LabError::Usage)?;
         let kinds = self.kinds();
         if let Some(twice) = kinds.iter().enumerate().find(|(at, kind)| kinds[..*at].contains(kind)) {
             return usage(&format!("--profile names {} twice", twice.1));
@@ -247,9 +248,6 @@ impl RunOptions {
                 "--alloc-interval is {}, expected {ALLOC_INTERVAL_BYTES_MIN} to {ALLOC_INTERVAL_BYTES_MAX} bytes",
                 self.alloc_interval
             ));
-        }
-        if self.value.is_some_and(|bytes| bytes > VALUE_BYTES_MAX) {
-            return usage(&format!("a value has at most {VALUE_BYTES_MAX} bytes"));
         }
         if self.output.file_name().is_none() {
             return usage(&format!("-o is {}, expected the name of a file", self.output.display()));
@@ -268,6 +266,20 @@ fn parse_memory(text: &str) -> Result<String, String> {
     match parse_size(&text.replacen(' ', "", 1)) {
         Ok(MEMORY_BYTES_MIN..) if is_known => Ok(text.to_owned()),
         _ => Err("expected at least 16MiB, as a size such as 512MiB or 4GiB".to_owned()),
+    }
+}
+
+fn parse_node_threads(text: &str) -> Result<u64, String> {
+    match parse_count(text)? {
+        threads @ ..=NODE_THREADS_MAX => Ok(threads),
+        _ => Err(format!("at most {NODE_THREADS_MAX} event loops")),
+    }
+}
+
+fn parse_rounds(text: &str) -> Result<u64, String> {
+    match parse_count(text)? {
+        rounds @ ..=ROUNDS_MAX => Ok(rounds),
+        _ => Err(format!("at most {ROUNDS_MAX} rounds")),
     }
 }
 
@@ -345,6 +357,15 @@ pub(super) mod tests {
             ("--memory much", "such as 512MiB"),
             ("--memory 512m", "such as 512MiB"),
             ("--memory 20000000KB", "such as 512MiB"),
+            ("--node-threads 0", "more than 0"),
+            ("--node-threads 1025", "at most 1024 event loops"),
+            ("--rounds 0", "more than 0"),
+            ("--rounds 5G", "at most 1000000 rounds"),
+            ("-c 2M", "at most 1000000 connections"),
+            ("-c 2k -t 2k", "at most 1024 threads"),
+            ("--url http://a/v0/status", "remove /v0/status"),
+            ("--peer http://a?b", "remove /?b"),
+            ("--peer http://me:secret@a", "user name"),
             ("--rates 5G", "at most 1000000000 requests a second"),
         ] {
             let error = parsed(line).unwrap_err();

@@ -1,6 +1,7 @@
-//! The progress of a measurement: one line a run on standard error. Its result is printed on standard output.
+//! The progress of a measurement: one line a run on standard error, and notes. Its result is printed on standard output.
 
-use crate::record::Run;
+use crate::page::count;
+use crate::record::{KindProfile, Profiled, Run};
 use crate::units::{format_metric, format_time_us};
 
 /// The remaining time, estimated from the runs so far.
@@ -60,6 +61,23 @@ pub(super) fn row(title: &str, run: &Run) -> String {
         latency(|latency| latency.max),
         run.failures().failed,
     )
+}
+
+/// What a report will lack, and what disturbed it.
+pub(super) fn notes(run: &Run, cores: usize) -> Vec<String> {
+    let reason = |profile: &KindProfile| match &profile.found {
+        Profiled::Missing(reason) => Some(format!("no flame graph: {reason}")),
+        Profiled::Samples { .. } => None,
+    };
+    let profiles = run.profiles.iter().filter_map(reason);
+    let others = run.disturbance.other_cores.filter(|_| run.disturbance.is_notable(cores));
+    let others =
+        others.map(|busy| format!("other processes used {busy:.1} of {cores} cores during this run"));
+    let short = run.missed_rate().map(|rate| {
+        let [asked, reached] = [rate, run.per_second].map(count);
+        format!("the rate was not reached: {asked}/s asked for, {reached}/s answered")
+    });
+    run.node.missing.iter().cloned().chain(profiles).chain(others).chain(short).collect()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use clap::ValueEnum;
 
 use super::options::{Rate, RunOptions};
+use crate::engine::{Ending, Plan};
 use crate::page::count;
 use crate::record::{Conditions, Published};
 use crate::units::counted;
@@ -107,6 +108,24 @@ fn name_of(value: &impl ValueEnum) -> String {
 impl Stage {
     pub(super) const fn is_deleting(&self) -> bool {
         matches!(self.workload, Name::Delete)
+    }
+
+    /// What the load generator has to do.
+    pub(super) fn plan(&self) -> Plan {
+        Plan {
+            threads: self.threads as usize,
+            connections: self.connections as usize,
+            pipeline: 1,
+            duration_ns: self.duration_ms * 1_000_000,
+            warmup_ns: 0,
+            timeout_ns: self.timeout_ms * 1_000_000,
+            rate: match self.rate {
+                Rate::Closed => None,
+                Rate::Open(rate) => Some(rate as f64),
+            },
+            ending: Ending::Cut,
+            is_batch_latency: false,
+        }
     }
 
     pub(super) fn knobs(&self) -> Knobs {

@@ -5,6 +5,7 @@ use clap::Args;
 
 use super::target::{Scheme, Target};
 use super::token::Token;
+use crate::files::is_same_file;
 use crate::slo::Slo;
 use crate::units::{parse_count, parse_ms, parse_rate};
 use crate::workload::{Knobs, Name};
@@ -31,8 +32,8 @@ closed and made again, and an answer that comes later is lost. wrk counts a time
 answer as a success. Here each request counts once, and a connection that died cannot block its requests for the rest of the
 run. With a longer --timeout, slower answers are measured.
 
-Exit codes: 0 if everything worked; 1 if the SLO was missed, no request was answered, or a file cannot be written (this is
-checked before the run); 2 if the command line or the script is wrong; 130 after Ctrl-C or 143 after SIGTERM, if something had to
+Exit codes: 0 if everything worked; 1 if the SLO was missed, no request was answered, or a file (this is checked before the
+run) or standard output cannot be written; 2 if the command line or the script is wrong; 130 after Ctrl-C or 143 after SIGTERM, if something had to
 be aborted: a script, a server that does not answer, a name that is being resolved. Ctrl-C ends everything within a second.";
 
 /// The command line of `ladoga bench`.
@@ -92,10 +93,11 @@ pub struct Options {
     /// Write an HTML report with charts; with --find-knee, latency over rate
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Service level objective, such as `p99<5ms,errors<0.1%`; the exit code is 1 if it is missed
+    /// Service level objective, such as `p99<5ms,errors<0.1%`; the exit code is 1 if it is missed [default: none; p99<10ms,errors<0.1% with
+    /// --find-knee]
     #[arg(long, value_name = "BOUNDS", value_parser = Slo::parse)]
     pub(crate) slo: Option<Slo>,
-    /// Find the highest rate that meets the SLO; each step takes `--duration`. With a workload, or one GET again and again, but
+    /// Find the highest rate that meets --slo; each step takes `--duration`. With a workload, or one GET again and again, but
     /// not with -s: a script is set up, and reports, once for one run
     #[arg(long, conflicts_with_all = ["script"])]
     pub(crate) find_knee: bool,
@@ -132,17 +134,12 @@ pub struct Options {
 impl Options {
     /// What flags cannot say alone.
     pub(crate) fn check(&self) -> Result<(), String> {
-        if self.connections < self.threads {
-            return Err("number of connections must be >= threads".to_owned());
-        }
-        if self.threads > THREADS_MAX {
-            return Err(format!("at most {THREADS_MAX} threads"));
-        }
-        if self.connections > CONNECTIONS_MAX {
-            return Err(format!("at most {CONNECTIONS_MAX} connections"));
-        }
-        if self.knobs.value.is_some_and(|bytes| bytes > VALUE_BYTES_MAX) {
-            return Err(format!("a value has at most {VALUE_BYTES_MAX} bytes"));
+        check_size(self.connections, self.threads, self.knobs.value)?;
+        if self.workload.is_some() && self.target.has_path() {
+            let path = &self.target.path;
+            return Err(format!(
+                "--workload has paths of its own, and {path} of the URL is not used: remove one of them"
+            ));
         }
         if self.fill && self.keys_to_fill().is_none() {
             return Err("--fill needs --keys with this workload, whose keys have no end".to_owned());
@@ -158,6 +155,15 @@ impl Options {
         let files = [("--json", &self.json), ("--hdr", &self.hdr), ("--html", &self.html)];
         if let Some((flag, _)) = files.iter().find(|(_, path)| path.as_deref() == Some(Path::new("-"))) {
             return Err(format!("{flag} is -, expected the name of a file: standard output has wrk's text"));
+        }
+        let pairs =
+            files.iter().enumerate().flat_map(|(at, one)| files[..at].iter().map(move |other| (other, one)));
+        for ((flag, path), (other_flag, other)) in pairs {
+            if let (Some(path), Some(other)) = (path, other)
+                && is_same_file(path, other)
+            {
+                return Err(format!("{flag} and {other_flag} are the same file, {}", path.display()));
+            }
         }
         if self.find_knee && self.rate.is_some() {
             return Err("--find-knee chooses the rate itself: remove -R".to_owned());
@@ -189,6 +195,23 @@ impl Options {
     }
 }
 
+/// What neither `ladoga bench` nor `ladoga lab run` can do.
+pub(crate) fn check_size(connections: u64, threads: u64, value_bytes: Option<u64>) -> Result<(), String> {
+    if connections < threads {
+        return Err("number of connections must be >= threads".to_owned());
+    }
+    if threads > THREADS_MAX {
+        return Err(format!("at most {THREADS_MAX} threads"));
+    }
+    if connections > CONNECTIONS_MAX {
+        return Err(format!("at most {CONNECTIONS_MAX} connections"));
+    }
+    if value_bytes.is_some_and(|bytes| bytes > VALUE_BYTES_MAX) {
+        return Err(format!("a value has at most {VALUE_BYTES_MAX} bytes"));
+    }
+    Ok(())
+}
+
 const THREADS_MAX: u64 = 1024;
 const CONNECTIONS_MAX: u64 = 1_000_000;
 /// The node's own limit.
@@ -209,6 +232,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::knee::SLO_DEFAULT;
 
     #[derive(Parser)]
     struct BenchLine {
@@ -252,6 +276,9 @@ mod tests {
 
     #[test]
     fn what_no_run_can_do_is_refused() {
+        assert!(parsed("--workload get http://a/").unwrap().check().is_ok());
+        assert!(parsed("--find-knee http://a/v0/status").unwrap().check().is_ok());
+        assert!(parsed("--json /dev/null --html /dev/null http://a").unwrap().check().is_ok());
         let refused = parsed("--json - http://a").unwrap().check().unwrap_err();
         assert!(refused.starts_with("--json is -, expected the name of a file"), "{refused}");
     }
@@ -267,6 +294,7 @@ mod tests {
             ("-t0 http://a", "must be more than 0"),
             ("-H nonsense http://a", "is not a header such as"),
             ("ftp://a", "expected http://HOST"),
+            ("http://user:password@a", "would not be sent"),
             ("--workload nothing http://a", "possible values"),
             ("--keys 5 http://a", "--workload"),
             ("--slo p99 http://a", "p99<5ms"),
@@ -278,11 +306,17 @@ mod tests {
             assert_eq!(error.exit_code(), 2, "{line}");
             assert!(error.to_string().contains(reason), "{line}: {error}");
         }
-        assert_eq!(parsed("--help").unwrap_err().exit_code(), 0);
+        let help = parsed("--help").unwrap_err();
+        assert_eq!(help.exit_code(), 0);
+        let help: Vec<String> = help.to_string().split_whitespace().map(str::to_owned).collect();
+        assert!(help.join(" ").contains(&format!("{SLO_DEFAULT} with --find-knee")), "{help:?}");
         for (line, reason) in [
             ("-c 1 -t 2 http://a", "number of connections must be >= threads"),
             ("-t 2000 -c 2000 http://a", "at most 1024 threads"),
             ("--find-knee -R 5 http://a", "remove -R"),
+            ("--workload get http://a/v0/status", "/v0/status of the URL is not used"),
+            ("--json a --html a http://a", "--json and --html are the same file, a"),
+            ("--json ./a --hdr a http://a", "--json and --hdr are the same file"),
             ("--workload put --fill http://a", "whose keys have no end"),
             ("--workload put --value 65M http://a", "at most 67108864 bytes"),
         ] {

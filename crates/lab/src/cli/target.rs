@@ -70,7 +70,9 @@ impl Target {
         };
         let authority_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(authority_end);
-        let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        if authority.contains('@') {
+            return Err(wrong("remove the user name and the password, which would not be sent"));
+        }
         let (host, port) = split_port(authority).ok_or_else(|| wrong("a bracket is missing"))?;
         let port = match port {
             None | Some("") => None,
@@ -86,6 +88,22 @@ impl Target {
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
         let (trust, identity, token) = (Trust::default(), None, None);
         Ok(Self { url: url.to_owned(), scheme, trust, identity, host: host.to_owned(), port, path, token })
+    }
+
+    /// As [`Self::parse`], of a server that gets requests with paths of their own.
+    pub(crate) fn parse_server(url: &str) -> Result<Self, String> {
+        let target = Self::parse(url)?;
+        if target.has_path() {
+            return Err(format!(
+                "invalid URL `{url}`: workloads have paths of their own: remove {}",
+                target.path
+            ));
+        }
+        Ok(target)
+    }
+
+    pub(crate) fn has_path(&self) -> bool {
+        self.path != "/"
     }
 
     pub(crate) fn port_or_default(&self) -> u16 {
@@ -178,7 +196,7 @@ mod tests {
         assert_eq!(parts("http://a"), ("a".into(), None, "/".into()));
         assert_eq!(parts("http://a/b?c=d#e"), ("a".into(), None, "/b?c=d".into()));
         assert_eq!(parts("http://a?c"), ("a".into(), None, "/?c".into()));
-        assert_eq!(parts("http://u:p@[::1]:80/x"), ("::1".into(), Some(80), "/x".into()));
+        assert_eq!(parts("http://[::1]:80/x@y"), ("::1".into(), Some(80), "/x@y".into()));
         assert_eq!(Target::parse("http://[::1]:80").unwrap().host_header(), "[::1]:80");
         assert_eq!(Target::parse("http://[::1]").unwrap().place(), "[::1]:80");
         assert_eq!(Target::parse("http://a").unwrap().host_header(), "a");
@@ -197,6 +215,8 @@ mod tests {
             "http://a:x",
             "http://[::1",
             "http://a b",
+            "http://user:password@a",
+            "http://user@a:80/x",
             "\u{2014}latency",
         ] {
             let reason = Target::parse(url).unwrap_err();

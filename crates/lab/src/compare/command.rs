@@ -7,6 +7,7 @@ use super::settings::{described, differences, disturbed, source};
 use super::text::print;
 use crate::error::{LabError, Outcome};
 use crate::files;
+use crate::output::Output;
 use crate::page::{self, ComparedPage, ComparedRow, ComparedRun, percent};
 use crate::record::{OWN, Report, Run};
 
@@ -24,7 +25,15 @@ pub(crate) enum Profiles {
 
 /// Compares two reports: prints what changed, and writes a page where one is wanted.
 pub(crate) fn compare(paths: [&PathBuf; 2], page_path: Option<&Path>) -> Outcome<()> {
-    page_path.map_or(Ok(()), files::check_writable)?;
+    if let Some(path) = page_path {
+        if paths.iter().any(|report| files::is_same_file(report, path)) {
+            let path = path.display();
+            return Err(LabError::Usage(format!(
+                "-o is {path}, a report that is compared: choose another name"
+            )));
+        }
+        files::check_writable(path)?;
+    }
     let [before, after] = [page::read_report(paths[0])?, page::read_report(paths[1])?];
     let compared = compare_reports(&before, &after, paths.map(|path| path.display().to_string()));
     if compared.runs.is_empty() {
@@ -33,12 +42,13 @@ pub(crate) fn compare(paths: [&PathBuf; 2], page_path: Option<&Path>) -> Outcome
             "the two reports have no run in common, so nothing can be compared. Before: {one}. After: {other}"
         )));
     }
-    print(&compared);
+    let mut output = Output::default();
+    print(&compared, &mut output);
     if let Some(path) = page_path {
         files::replace(path, page::render_comparison(&compared))?;
-        println!("\nWritten to {}.", path.display());
+        output.line(format_args!("\nWritten to {}.", path.display()));
     }
-    Ok(())
+    output.finish()
 }
 
 fn compare_reports(before: &Report, after: &Report, names: [String; 2]) -> ComparedPage {

@@ -1,4 +1,4 @@
-use std::io::{IsTerminal, Write};
+use std::io::{IsTerminal, Write, stderr};
 
 use hdrhistogram::Histogram;
 
@@ -20,13 +20,13 @@ impl Live {
     pub(crate) fn new(duration_ms: u64) -> Self {
         // A terminal that cannot erase a line would keep them all.
         let can_erase = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-        let is_terminal = std::io::stderr().is_terminal() && can_erase;
+        let is_terminal = stderr().is_terminal() && can_erase;
         Self { is_terminal, seconds: duration_ms.div_ceil(1000) }
     }
 
     pub(crate) fn clear(&self) {
         if self.is_terminal {
-            eprint!("\r\x1b[2K");
+            _ = write!(stderr(), "\r\x1b[2K");
         }
     }
 }
@@ -37,8 +37,8 @@ impl Watcher for Live {
         if self.is_terminal && second.number < self.seconds {
             // A second is reported once the requests that were due in it have ended.
             let seconds = self.seconds.saturating_sub(HELD_S);
-            eprint!("\r\x1b[2K{}", line(second, seconds));
-            let _ = std::io::stderr().flush(); // A terminal that is gone needs no live view.
+            // A terminal that is gone needs no live view.
+            _ = write!(stderr(), "\r\x1b[2K{}", line(second, seconds));
         }
     }
 }

@@ -189,11 +189,9 @@ fn the_status_is_told() {
 #[test]
 fn a_refusal_of_the_node_is_passed_on() {
     let node = Node::start();
-    let long = "k".repeat(4_097);
-    run(&node, &["range", &long]).expect_failure(1, &["4096"]);
-    for arguments in [&["range", ""][..], &["range", "a", ""]] {
-        run(&node, arguments).expect_reason(&["empty"]);
-    }
+    node.connect().put("word", b"deep");
+    let named = [&*node.url(), "answered 409: ", "deep"];
+    run(&node, &["increment", "word"]).expect_failure(1, &named);
 }
 
 /// The node is not asked.

@@ -150,7 +150,7 @@ fn a_line_without_an_answer_is_a_failure() {
             let read = stream.read(&mut piece).expect("a request");
             request.extend_from_slice(&piece[..read]);
         }
-        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 15\r\n\r\n{\"status\":201}\n";
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\ncontent-length: 15\r\n\r\n{\"status\":201}\n";
         stream.write_all(answer).expect("an answer");
     });
     let input = b"{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"b\",\"value\":\"2\"}\n";

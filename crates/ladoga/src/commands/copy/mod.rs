@@ -61,7 +61,7 @@ pub(crate) fn copy(arguments: &CopyArguments) -> Result<(), Failure> {
     let whole = Span { prefix: key(arguments.prefix.as_deref()), after: key(arguments.after.as_deref()) };
     let mut state = StateFile::open(arguments.resume.as_deref(), &sides, &whole)?;
     for url in [&sides.from, &sides.to] {
-        Request { method: "GET", target: "/v0/status".to_owned(), field: None, body: None }.send(url)?;
+        check_node(url)?;
     }
     if !arguments.verify_only {
         if !state.progress.is_copied {
@@ -77,6 +77,17 @@ pub(crate) fn copy(arguments: &CopyArguments) -> Result<(), Failure> {
         return compared.outcome();
     }
     state.remove()
+}
+
+/// Refuses a side that is no node. One that does not serve yet may be asked again.
+fn check_node(url: &Url) -> Result<(), Failure> {
+    let request = Request { method: "GET", target: "/v0/status".to_owned(), field: None, body: None };
+    let response = request.send(url)?;
+    match response.status {
+        200 => Ok(response.serving().map(drop)?),
+        503 => Ok(()),
+        _ => Err(Failure::refused(response)),
+    }
 }
 
 /// Refuses a copy onto itself.

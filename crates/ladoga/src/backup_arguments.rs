@@ -121,7 +121,7 @@ pub(crate) struct LogArguments {
     #[command(flatten)]
     pub(crate) changed: ChangedArguments,
     /// The fewest nodes that acknowledge a write of yours [default: a majority of the cluster]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_ack)]
     pub(crate) ack: Option<NonZeroUsize>,
     /// How many bytes to fetch within a second, such as 200MiB; unlimited: as many as the node sends
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = backup_rate)]
@@ -135,7 +135,7 @@ pub(crate) struct CreateBackupArguments {
     #[command(flatten)]
     pub(crate) changed: ChangedArguments,
     /// The fewest nodes that acknowledge a write of yours [default: a majority of the cluster]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_ack)]
     pub(crate) ack: Option<NonZeroUsize>,
     /// How many bytes to fetch within a second, such as 200MiB; unlimited: as many as the nodes send
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = backup_rate)]
@@ -173,6 +173,10 @@ pub(crate) struct PruneArguments {
     /// How many backups to keep, at least 1
     #[arg(long, value_name = "N", value_parser = parse_keep)]
     pub(crate) keep: NonZeroUsize,
+}
+
+fn parse_ack(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "expected a number of nodes, at least 1".to_owned())
 }
 
 fn parse_keep(text: &str) -> Result<NonZeroUsize, String> {

@@ -120,6 +120,7 @@ impl Settings {
         let keep_log_ms = sources.get("keep_log", |text| keep_log_ms(text, has_log))?.flatten();
         let disk_reads = sources.get("disk_reads", parse::disk_reads)?.unwrap_or(DiskReads::Auto);
         let listening = [("listen", &listen[..]), ("resp", &resp[..])];
+        access::check_ports(sources, &listen, &resp)?;
         let tls = tls::paths(sources)?;
         let access = AccessSettings::read(sources, listening, membership.is_some(), tls.as_ref())?;
         let log = sources.get("log", parse::log)?;

@@ -15,7 +15,8 @@ of a server like it: a repository. Each file is in it once, so the second backup
 acknowledged before the command began is in the backup. `ladoga restore` makes data directories of it.
 
 A bucket is s3://BUCKET/PREFIX, reached by AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION,
-AWS_ENDPOINT_URL (a server other than Amazon's) and AWS_CA_BUNDLE in the environment.
+AWS_ENDPOINT_URL (a server other than Amazon's) and AWS_CA_BUNDLE in the environment. The binary that `make run` builds has no S3;
+`cargo build --release -p ladoga` builds one that has it.
 
 Examples:
   ladoga backup create --to /mnt/backups

@@ -28,7 +28,7 @@ pub(super) fn watch(url: &Url, seconds: u32) -> Result<(), Failure> {
     loop {
         thread::sleep(Duration::from_secs(u64::from(seconds)));
         let shown = match look() {
-            Err(Failure::Failed(reason)) if is_screen => format!("{url}: {reason}\n"),
+            Err(Failure::Failed(reason)) if is_screen => format!("{reason}\n"),
             Err(Failure::Failed(reason)) => format!("failed: {reason}\n"),
             Err(failure) => return Err(failure),
             Ok(now) => {

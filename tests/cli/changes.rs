@@ -34,7 +34,7 @@ fn what_cannot_be_followed_is_told() {
     let node = Node::start();
     let run = |arguments: &[&str]| follow(&node, arguments).wait();
     run(&["--since", "nonsense"]).expect_failure(1, &["since is 'nonsense'"]);
-    run(&["", "b"]).expect_failure(1, &["start"]);
+    run(&["", "b"]).expect_failure(2, &["START", "the key is empty"]);
     Ladoga::new(["changes", "--url", "http://127.0.0.1:1"]).run().expect_failure(1, &["cannot reach"]);
     Ladoga::new(["changes", "--url", "nowhere"]).run().expect_failure(2, &["--url"]);
 }

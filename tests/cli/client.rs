@@ -189,11 +189,9 @@ fn the_status_is_told() {
 #[test]
 fn a_refusal_of_the_node_is_passed_on() {
     let node = Node::start();
-    let long = "k".repeat(4_097);
-    run(&node, &["range", &long]).expect_failure(1, &["4096"]);
-    for arguments in [&["range", ""][..], &["range", "a", ""]] {
-        run(&node, arguments).expect_reason(&["empty"]);
-    }
+    node.connect().put("word", b"deep");
+    let named = [&*node.url(), "answered 409: ", "deep"];
+    run(&node, &["increment", "word"]).expect_failure(1, &named);
 }
 
 /// The node is not asked.
@@ -212,6 +210,47 @@ fn a_key_that_cannot_be_one_is_typed_wrong() {
             let outcome = Ladoga::new(arguments.iter().copied().chain(["--url", &nobody])).run();
             outcome.expect_failure(2, &["<KEY>", reason]);
         }
+        for arguments in [
+            &["range", key][..],
+            &["range", "a", key],
+            &["range", "--after", key],
+            &["count", key],
+            &["count", "a", key],
+            &["changes", key],
+            &["changes", "a", key],
+        ] {
+            let outcome = Ladoga::new(arguments.iter().copied().chain(["--url", &nobody])).run();
+            outcome.expect_failure(2, &[reason]);
+        }
+        for command in ["range", "count", "changes", "export"] {
+            let outcome = Ladoga::new([command, "--prefix", key, "--url", &nobody]).run();
+            outcome.expect_failure(2, &["--prefix", "expected a prefix of 1 to 4096 bytes"]);
+        }
+        let sides = ["copy", "--from", &nobody, "--to", "http://127.0.0.1:1"];
+        for (flag, reason) in [("--prefix", "expected a prefix"), ("--after", reason)] {
+            let outcome = Ladoga::new(sides.iter().copied().chain([flag, key])).run();
+            outcome.expect_failure(2, &[flag, reason]);
+        }
+    }
+}
+
+#[test]
+fn a_number_that_is_none_is_told_with_what_is_expected() {
+    for (arguments, expected) in [
+        (&["backup", "create", "--to", "b", "--ack", "0"][..], "expected a number of nodes, at least 1"),
+        (&["backup", "log", "--to", "b", "--ack", "many"], "expected a number of nodes, at least 1"),
+        (&["increment", "x", "abc"], "expected a number from -9223372036854775808 to 9223372036854775807"),
+        (&["increment", "x", "9223372036854775808"], "expected a number from -9223372036854775808"),
+        (&["range", "a", "--limit", "-1"], "expected a number from 1 to 18446744073709551615"),
+        (&["status", "--watch", "abc"], "expected a number from 1 to 3600"),
+        (&["status", "--watch", "0"], "expected a number from 1 to 3600"),
+        (
+            &["copy", "--from", "http://a", "--to", "http://b", "--requests", "65"],
+            "expected a number from 1 to 64",
+        ),
+        (&["profile", "-o", "a.html", "--hz", "x"], "expected a number from 99 to 1000"),
+    ] {
+        Ladoga::new(arguments.iter().copied()).run().expect_failure(2, &[expected]);
     }
 }
 

@@ -6,6 +6,7 @@
 //! - `client`: `get`, `put`, `delete`, `range`, `status`; `ranges`: parts of a range, and how many keys it has
 //! - `batch`: many operations from a file; `transfer`: all records into a file, and back; `copy`: all records from one node to another
 //! - `changes`: `ladoga changes`, over the crash of a node
+//! - `strangers`: what servers answer that are no nodes
 //! - `repair`: `ladoga repair`, against a server that answers as a test says
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
@@ -22,4 +23,5 @@ mod precedence;
 mod ranges;
 mod repair;
 mod settings;
+mod strangers;
 mod transfer;

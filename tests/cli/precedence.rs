@@ -60,6 +60,19 @@ fn more_memory_than_there_is_is_told_and_taken() {
 }
 
 #[test]
+fn a_variable_that_nothing_reads_is_told() {
+    let node = Launch::new().env("LADOGA_MEMROY", "64MiB").env("LADOGA_URL", "http://127.0.0.1:1").start();
+    start_line(&node);
+    let log = node.log();
+    assert_eq!(log.lines().count(), 2, "{log}");
+    assert!(log.contains("WARN") && log.contains("LADOGA_MEMROY is unknown"), "{log}");
+    assert!(log.contains("the closest known one is LADOGA_MEMORY"), "{log}");
+    let checked =
+        Ladoga::new(["serve", "--check-config"]).env("LADOGA_FSINC", "never").run().expect_success();
+    assert!(checked.stderr.contains("LADOGA_FSYNC"), "{checked:?}");
+}
+
+#[test]
 fn the_file_is_read() {
     let file = File::new("fsync = \"never\"\nmemory = \"48MiB\"\nthreads = 1\n");
     let node = Launch::new().flag("--config", &file.text()).start();

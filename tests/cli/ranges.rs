@@ -95,7 +95,7 @@ fn what_is_no_range_is_told() {
         Ladoga::new(arguments.iter().copied()).run().expect_failure(2, &[]);
     }
     let node = with_keys(&[]);
-    run(&node, &["range", "--prefix", ""]).expect_failure(1, &["prefix"]);
+    run(&node, &["range", "--prefix", ""]).expect_failure(2, &["prefix"]);
 }
 
 #[test]

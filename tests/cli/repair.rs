@@ -52,5 +52,5 @@ fn a_node_that_is_restarted_forgets_that_it_was_asked() {
 #[test]
 fn an_answer_that_is_no_number_is_an_error() {
     repair(vec![(200, report("a", 4)), (202, "soon\n".to_owned())])
-        .expect_failure(1, &["'soon", "expected a number"]);
+        .expect_failure(1, &["'soon", "expected the number of the repair"]);
 }

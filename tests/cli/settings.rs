@@ -160,3 +160,33 @@ fn sizes_have_units() {
         assert!(!outcome.stderr.contains("memory"), "{memory} is a size: {outcome:?}");
     }
 }
+
+/// What the start would refuse, the check refuses too.
+#[test]
+fn a_check_refuses_what_cannot_be_started() {
+    let (directory, port) = (Directory::new(), Port::claim());
+    let address = port.address().to_string();
+    let data = directory.path().join("data");
+    let at = |name: &str| directory.path().join(name).to_str().expect("a path of text").to_owned();
+    let (audit, nowhere, itself) = (at("audit.log"), at("none/audit.log"), at(""));
+    for check in [&[][..], &["--check-config"]] {
+        let serve = |flags: &[&str]| {
+            let own = ["serve", "--listen", &address, "--data", data.to_str().expect("a path of text")];
+            Ladoga::new([&own[..], flags, check].concat())
+        };
+        expect_refusal(serve(&["--resp", &address]), &data, &["--resp", &address, "--listen"]);
+        for path in [&nowhere, &itself] {
+            expect_refusal(
+                serve(&["--audit", path]),
+                &data,
+                &["--audit", path, "a file that can be written"],
+            );
+        }
+    }
+    let right = ["serve", "--check-config", "--listen", &address, "--audit", &audit];
+    Ladoga::new(right).run().expect_success();
+    assert!(!Path::new(&audit).exists(), "a check makes no file");
+    Ladoga::new(["serve", "--check-config", "--listen", "127.0.0.1:0", "--resp", "127.0.0.1:0"])
+        .run()
+        .expect_success();
+}

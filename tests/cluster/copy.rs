@@ -25,6 +25,9 @@ fn a_store_moves_into_a_cluster_and_back() {
         let read = cluster.request(2, "GET", "key7", replicas, None);
         assert_eq!((read.status, read.text()), (200, "7"), "{replicas}");
     }
+    let within = copy(&cluster.nodes[0].url(), &cluster.nodes[2].url()).run();
+    within
+        .expect_failure(2, &[&cluster.nodes[0].url(), &cluster.nodes[2].url(), "nodes of the same cluster"]);
     let copied = copy(&cluster.nodes[2].url(), &back.url()).run().expect_success();
     assert_eq!(copied.stderr, said);
     assert!(back.connect().value([0xff, b'\n']) == Some(large));

@@ -102,7 +102,7 @@ fn a_server_that_is_no_ladoga_is_told_as_such() {
         "HTTP/1.1 302 Found\r\nlocation: /\r\ncontent-length: 0\r\n\r\n",
     ] {
         let url = answers_once(answer);
-        run(&url, &directory, &["-o", "a.html"]).expect_failure(1, &[&url, "is no Ladoga node", "--url"]);
+        run(&url, &directory, &["-o", "a.html"]).expect_failure(1, &[&url, "no Ladoga node answers"]);
     }
     nothing_is_left_in(&directory);
 }
@@ -115,7 +115,7 @@ fn who_may_not_ask_is_told_what_the_node_says() {
         ("HTTP/1.1 429 Too Many Requests\r\ncontent-length: 9\r\n\r\ntoo much\n", "too much"),
     ] {
         let refused = run(&answers_once(answer), &directory, &["-o", "a.html"]).expect_failure(1, &[said]);
-        assert!(!refused.stderr.contains("is no Ladoga node"), "{refused:?}");
+        assert!(!refused.stderr.contains("no Ladoga node answers"), "{refused:?}");
     }
     nothing_is_left_in(&directory);
 }

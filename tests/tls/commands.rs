@@ -38,6 +38,13 @@ fn the_commands_go_by_https() {
     for flag in ["-k", "--insecure-skip-verify"] {
         assert_eq!(Ladoga::new(["get", "n", "--url", &url, flag]).run().expect_success().stdout, b"4");
     }
+    // A flag wins over a variable that says something else.
+    let got = Ladoga::new(["get", "n", "--url", &url, "-k"]).env("LADOGA_CACERT", "/nowhere").run();
+    assert_eq!(got.expect_success().stdout, b"4");
+    let got = Ladoga::new(["get", "n", "--url", &url, "--cacert", &authority])
+        .env("LADOGA_CACERT", "/nowhere")
+        .run();
+    assert_eq!(got.expect_success().stdout, b"4");
     let page = certs.text("profile.html");
     run(&["profile", "--seconds", "1", "-o", &page], b"");
     assert!(fs::metadata(&page).expect("a profile").len() > 0);
@@ -82,6 +89,14 @@ fn what_is_wrong_with_files_is_told() {
         let all = [&["get", "a"], &url[..], &flags].concat();
         Ladoga::new(&all).run().expect_failure(2, &[said]);
     }
+    for (variable, other) in
+        [("LADOGA_CLIENT_CERT", "LADOGA_CLIENT_KEY"), ("LADOGA_CLIENT_KEY", "LADOGA_CLIENT_CERT")]
+    {
+        let get = |url: &str| Ladoga::new(["get", "a", "--url", url]).env(variable, "a.pem").run();
+        get("https://127.0.0.1:1").expect_failure(2, &[&format!("{variable} is 'a.pem'"), other]);
+        get("http://127.0.0.1:1").expect_failure(1, &["cannot reach"]);
+    }
+    Ladoga::new(["get", "a", "-k", "--cacert", "a.pem"]).run().expect_failure(2, &["--cacert"]);
 }
 
 #[test]

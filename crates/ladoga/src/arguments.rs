@@ -1,9 +1,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use ladoga_model::{Ttl, check_key};
+use ladoga_model::Ttl;
 
 use crate::backup_arguments::{BackupArguments, RestoreArguments};
 use crate::batch_arguments::{BatchArguments, ExportArguments, ImportArguments};
@@ -16,6 +15,7 @@ use crate::range_arguments::{CountArguments, RangeArguments};
 pub(crate) use crate::serve_flags::ServeFlags;
 use crate::status_arguments::StatusArguments;
 use crate::token_arguments::TokenArguments;
+use crate::value_parsers::{key_parser, number};
 use crate::write_arguments::WriteArguments;
 
 /// A persistent key-value store that speaks plain HTTP.
@@ -174,7 +174,7 @@ pub(crate) struct IncrementArguments {
     #[arg(value_name = "KEY", value_parser = key_parser())]
     pub(crate) key: OsString,
     /// Number to add
-    #[arg(value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
+    #[arg(value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = number(i64::MIN..=i64::MAX))]
     pub(crate) by: i64,
     #[command(flatten)]
     pub(crate) write: WriteArguments,
@@ -199,14 +199,6 @@ pub(crate) enum Life {
     Limited(Ttl),
     /// For ever.
     Unlimited,
-}
-
-/// A key that can be stored. Any other is told before the node is asked.
-fn key_parser() -> impl TypedValueParser<Value = OsString> {
-    OsStringValueParser::new().try_map(|key| match check_key(key.as_encoded_bytes()) {
-        Ok(()) => Ok(key),
-        Err(error) => Err(error.to_string()),
-    })
 }
 
 fn parse_life(text: &str) -> Result<Life, String> {
@@ -308,10 +300,10 @@ pub(crate) struct ProfileArguments {
     #[arg(long, value_name = "KIND,...", default_value = "cpu", value_delimiter = ',')]
     pub(crate) kind: Vec<String>,
     /// Duration in seconds, 1 to 14400; use --hz 99 for more than some minutes
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=14_400))]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = number(1..=14_400_u32))]
     pub(crate) seconds: u32,
     /// CPU samples per second for each running thread, 99 to 1000 [default: 499]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(99..=1000))]
+    #[arg(long, value_name = "N", value_parser = number(99..=1_000_u32))]
     pub(crate) hz: Option<u32>,
     /// Average number of bytes between two samples of an allocation profile, 1KiB to 1GiB [default: 512KiB]
     #[arg(long, value_name = "SIZE")]

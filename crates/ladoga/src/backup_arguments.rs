@@ -15,7 +15,8 @@ of a server like it: a repository. Each file is in it once, so the second backup
 acknowledged before the command began is in the backup. `ladoga restore` makes data directories of it.
 
 A bucket is s3://BUCKET/PREFIX, reached by AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION,
-AWS_ENDPOINT_URL (a server other than Amazon's) and AWS_CA_BUNDLE in the environment.
+AWS_ENDPOINT_URL (a server other than Amazon's) and AWS_CA_BUNDLE in the environment. The binary that `make run` builds has no S3;
+`cargo build --release -p ladoga` builds one that has it.
 
 Examples:
   ladoga backup create --to /mnt/backups
@@ -121,7 +122,7 @@ pub(crate) struct LogArguments {
     #[command(flatten)]
     pub(crate) changed: ChangedArguments,
     /// The fewest nodes that acknowledge a write of yours [default: a majority of the cluster]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_ack)]
     pub(crate) ack: Option<NonZeroUsize>,
     /// How many bytes to fetch within a second, such as 200MiB; unlimited: as many as the node sends
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = backup_rate)]
@@ -135,7 +136,7 @@ pub(crate) struct CreateBackupArguments {
     #[command(flatten)]
     pub(crate) changed: ChangedArguments,
     /// The fewest nodes that acknowledge a write of yours [default: a majority of the cluster]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_ack)]
     pub(crate) ack: Option<NonZeroUsize>,
     /// How many bytes to fetch within a second, such as 200MiB; unlimited: as many as the nodes send
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = backup_rate)]
@@ -173,6 +174,10 @@ pub(crate) struct PruneArguments {
     /// How many backups to keep, at least 1
     #[arg(long, value_name = "N", value_parser = parse_keep)]
     pub(crate) keep: NonZeroUsize,
+}
+
+fn parse_ack(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "expected a number of nodes, at least 1".to_owned())
 }
 
 fn parse_keep(text: &str) -> Result<NonZeroUsize, String> {

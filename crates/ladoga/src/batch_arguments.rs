@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::node_arguments::NodeArguments;
+use crate::value_parsers::prefix_parser;
 
 const BATCH_HELP: &str = "\
 Each line of FILE is a JSON object:
@@ -59,7 +60,7 @@ is wrong.";
 #[command(after_help = EXPORT_HELP)]
 pub(crate) struct ExportArguments {
     /// Only keys that begin with this
-    #[arg(long, value_name = "PREFIX")]
+    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser())]
     pub(crate) prefix: Option<OsString>,
     #[command(flatten)]
     pub(crate) node: NodeArguments,

@@ -2,6 +2,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::value_parsers::number;
+
 const CERTS_HELP: &str = "\
 These certificates are for trying TLS, and for networks of your own. An authority that others trust, such as Let's Encrypt, makes
 files of the same kind.
@@ -61,7 +63,7 @@ pub(crate) struct CreateCertsArguments {
     #[arg(long = "client", value_name = "NAME", value_parser = parse_name)]
     pub(crate) clients: Vec<String>,
     /// Days for which they count
-    #[arg(long, value_name = "N", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    #[arg(long, value_name = "N", default_value_t = 365, value_parser = number(1..=36_500_u32))]
     pub(crate) days: u32,
 }
 
@@ -77,7 +79,7 @@ pub(crate) struct AddCertsArguments {
     #[arg(long = "client", value_name = "NAME", value_parser = parse_name)]
     pub(crate) clients: Vec<String>,
     /// Days for which they count, and no longer than the authority does
-    #[arg(long, value_name = "N", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    #[arg(long, value_name = "N", default_value_t = 365, value_parser = number(1..=36_500_u32))]
     pub(crate) days: u32,
 }
 

@@ -4,6 +4,7 @@ use clap::Args;
 
 use crate::node_arguments::NodeArguments;
 use crate::range_arguments::BoundArguments;
+use crate::value_parsers::key_parser;
 
 const CHANGES_HELP: &str = "\
 Each line is one change: put, the key and the value; delete and the key; or expire and the key, with tabs between them. A
@@ -29,7 +30,7 @@ is wrong.";
 #[command(after_help = CHANGES_HELP)]
 pub(crate) struct ChangesArguments {
     /// First key [default: the first one that there is]
-    #[arg(value_name = "START")]
+    #[arg(value_name = "START", value_parser = key_parser())]
     pub(crate) start: Option<OsString>,
     #[command(flatten)]
     pub(crate) bounds: BoundArguments,

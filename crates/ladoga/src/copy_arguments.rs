@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::tls_flags::ClientTlsFlags;
+use crate::value_parsers::{key_parser, number, prefix_parser};
 
 const COPY_HELP: &str = "\
 Each URL is that of a node on its own, of any node of a cluster, or of a door to Cassandra. Values replace those that the target has under
@@ -52,10 +53,10 @@ pub(crate) struct CopyArguments {
     #[command(flatten)]
     pub(crate) tls: ClientTlsFlags,
     /// Only keys that begin with this
-    #[arg(long, value_name = "PREFIX")]
+    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser())]
     pub(crate) prefix: Option<OsString>,
     /// Only keys behind this one, as the error of a copy that broke off says
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = key_parser())]
     pub(crate) after: Option<OsString>,
     /// File that says how far the copy is: go on from there if it exists; create it if not
     #[arg(long, value_name = "FILE", conflicts_with_all = ["after", "verify_only"])]
@@ -67,9 +68,9 @@ pub(crate) struct CopyArguments {
     #[arg(long)]
     pub(crate) verify_only: bool,
     /// Number of requests to the target at a time; each stores up to 512 records
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = number(1..=64_u8))]
     pub(crate) requests: u8,
     /// How many seconds to ask again while a side does not answer or has no capacity
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = number(0..=86_400_u32))]
     pub(crate) patience: u32,
 }

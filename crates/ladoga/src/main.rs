@@ -5,7 +5,8 @@
 //!   `otlp_flags`: of traces; `cassandra_arguments`: of a node without a store of its own; `node_arguments`: the URL of a node; `status_arguments`: of how one
 //!   does; `range_arguments`: of a range; `changes_arguments`: of changes; `write_arguments`: what writes may ask for;
 //!   `batch_arguments`: of many operations or records; `copy_arguments`: of two nodes; `backup_arguments`: of backups;
-//!   `token_arguments`: of tokens; `certs_arguments`: of certificates; `install_arguments`: of what is installed beside the binary
+//!   `token_arguments`: of tokens; `certs_arguments`: of certificates; `install_arguments`: of what is installed beside the binary;
+//!   `value_parsers`: keys and numbers in any of them
 //! - `settings`: flags, environment and file, validated
 //! - `tokens`: who may use a node; `reload`: files that it reads anew
 //! - `commands`: what each command does
@@ -40,6 +41,7 @@ mod status_arguments;
 mod tls_flags;
 mod token_arguments;
 mod tokens;
+mod value_parsers;
 mod write_arguments;
 
 use std::process::ExitCode;

@@ -3,6 +3,7 @@ use std::ffi::OsString;
 use clap::Args;
 
 use crate::node_arguments::NodeArguments;
+use crate::value_parsers::{key_parser, number, prefix_parser};
 
 const RANGE_FORMAT: &str = "\
 Keys are sorted by their bytes. Each line is one record: the key, a tab, the value. A backslash, tab, line feed, carriage return or zero byte in a key or a
@@ -27,15 +28,15 @@ Exit codes: 0 if the whole range was printed; 1 if it was not; 2 if the command 
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that can be typed")]
 pub(crate) struct RangeArguments {
     /// First key; not needed with --prefix or --after
-    #[arg(value_name = "START", required_unless_present_any = ["prefix", "after"])]
+    #[arg(value_name = "START", required_unless_present_any = ["prefix", "after"], value_parser = key_parser())]
     pub(crate) start: Option<OsString>,
     #[command(flatten)]
     pub(crate) bounds: BoundArguments,
     /// Only keys behind this one; with --reverse, only keys before it. To go on after a range with --limit, use its last key
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = key_parser())]
     pub(crate) after: Option<OsString>,
     /// Stop after so many records
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = number(1..=u64::MAX), allow_hyphen_values = true)]
     pub(crate) limit: Option<u64>,
     /// Print the last key first
     #[arg(long)]
@@ -57,10 +58,10 @@ pub(crate) struct RangeArguments {
 #[derive(Debug, Args)]
 pub(crate) struct BoundArguments {
     /// Key at which the range ends; this key is not included [default: the end of the data]
-    #[arg(value_name = "END")]
+    #[arg(value_name = "END", value_parser = key_parser())]
     pub(crate) end: Option<OsString>,
     /// Only keys that begin with this
-    #[arg(long, value_name = "PREFIX")]
+    #[arg(long, value_name = "PREFIX", value_parser = prefix_parser())]
     pub(crate) prefix: Option<OsString>,
 }
 
@@ -79,7 +80,7 @@ Exit codes: 0 if the number was printed; 1 if it was not; 2 if the command line 
 #[command(after_help = COUNT_HELP)]
 pub(crate) struct CountArguments {
     /// First key [default: the first one that there is]
-    #[arg(value_name = "START")]
+    #[arg(value_name = "START", value_parser = key_parser())]
     pub(crate) start: Option<OsString>,
     #[command(flatten)]
     pub(crate) bounds: BoundArguments,

@@ -1,6 +1,7 @@
 use clap::Args;
 
 use crate::node_arguments::NodeArguments;
+use crate::value_parsers::number;
 
 const STATUS_HELP: &str = "\
 For a node of a cluster, it also prints one line for each node, as this node sees it, and the progress of repair.
@@ -25,7 +26,7 @@ wrong; 130 if Ctrl-C ended --watch.";
 pub(crate) struct StatusArguments {
     /// Look again every so many seconds, 1 to 3600 [default: 2]
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", conflicts_with = "hot",
-          value_parser = clap::value_parser!(u32).range(1..=3600))]
+          value_parser = number(1..=3_600_u32))]
     pub(crate) watch: Option<u32>,
     /// Print the keys and prefixes that clients ask for most
     #[arg(long)]

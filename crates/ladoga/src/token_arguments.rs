@@ -4,6 +4,8 @@ use clap::{Args, Subcommand};
 use ladoga_access::{BYTES_PER_SECOND_MAX, REQUESTS_PER_SECOND_MAX, Scope, Scopes, TokenId, parse_moment};
 use ladoga_model::Ttl;
 
+use crate::value_parsers::number;
+
 const TOKEN_HELP: &str = "\
 Scopes: read, write, delete, range, changes, metrics, profile, admin; or all.
 
@@ -59,10 +61,10 @@ pub(crate) struct CreateArguments {
     #[arg(long, value_name = "WHEN", value_parser = parse_expiry)]
     pub(crate) expires: Option<Expiry>,
     /// Requests a second [default: as many as the node can serve]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=REQUESTS_PER_SECOND_MAX))]
+    #[arg(long, value_name = "N", value_parser = number(1..=REQUESTS_PER_SECOND_MAX))]
     pub(crate) requests_per_second: Option<u64>,
     /// Bytes of values a second, in both directions together [default: as many as the node can serve]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=BYTES_PER_SECOND_MAX))]
+    #[arg(long, value_name = "N", value_parser = number(1..=BYTES_PER_SECOND_MAX))]
     pub(crate) bytes_per_second: Option<u64>,
 }
 
@@ -90,7 +92,11 @@ fn parse_id(text: &str) -> Result<TokenId, String> {
 
 fn parse_scopes(text: &str) -> Result<Scopes, String> {
     Scopes::parse(text).map_err(|word| {
-        format!("'{word}' is no scope, expected some of {}, or all", Scope::ALL.map(Scope::word).join(", "))
+        let words = Scope::ALL.map(Scope::word).join(", ");
+        match &*word {
+            "all" => format!("'all' has every scope, expected it alone, or some of {words} without it"),
+            _ => format!("'{word}' is no scope, expected some of {words}, or all alone"),
+        }
     })
 }
 

@@ -13,6 +13,11 @@ use super::query::{QueryError, parameters};
 /// Why a request does not say what it wants of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BackupError {
+    /// It says nothing.
+    #[error(
+        "id and file are missing, expected the id of a checkpoint with a file that its listing has, or file=log/NAME of the log"
+    )]
+    Nothing,
     /// It does not say which checkpoint.
     #[error("id is {found}, expected the id of a checkpoint: 16 hexadecimal digits, as POST answered them")]
     Id {
@@ -56,6 +61,9 @@ pub(crate) fn backup_step(operation: Operation, uri: &Uri) -> Result<BackupStep,
     if let Some(file) = file.as_ref().filter(|_| is_log) {
         let (file, offset, bytes_max) = piece(file, offset, bytes)?;
         return Ok(BackupStep::ReadLog { file, offset, bytes_max });
+    }
+    if operation == Operation::BackupFile && id.is_none() {
+        return Err(BackupError::Nothing);
     }
     let id = checkpoint_id(&id.unwrap_or_default())?;
     if operation == Operation::BackupEnd {
@@ -184,5 +192,7 @@ mod tests {
         assert_eq!(step(Operation::BackupFile, "file=log/000012.wal&offset=7&bytes=9"), expected);
         assert!(matches!(read("&file=log/000012.wal"), Ok(BackupStep::Read { .. })));
         assert!(step(Operation::BackupEnd, "file=log/000012.wal").is_err());
+        let nothing = step(Operation::BackupFile, "").expect_err("nothing is asked for");
+        assert!(nothing.starts_with("id and file are missing"), "{nothing}");
     }
 }

@@ -6,6 +6,7 @@ use ladoga_http1::answer::{Answers, Asked};
 use ladoga_tls::client::Duplex;
 
 use super::dial::connect;
+use super::refusal::refusal;
 use super::{ClientError, Url};
 
 /// A node that says nothing for so long is gone; making a checkpoint may take a while.
@@ -25,11 +26,19 @@ pub(crate) struct KeptConnection {
 }
 
 /// What a node answers, as a whole.
-struct Answered {
-    status: u16,
-    body: Vec<u8>,
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    content_type: Option<String>,
+    pub(crate) body: Vec<u8>,
     is_kept: bool,
     retry_after: Option<Duration>,
+}
+
+impl Answered {
+    /// What is printed of a refusal.
+    pub(crate) fn refusal(&self, url: &Url) -> String {
+        refusal(url, self.status, self.content_type.as_deref(), &self.body)
+    }
 }
 
 impl KeptConnection {
@@ -38,18 +47,18 @@ impl KeptConnection {
         KeptConnection { url, answers: None }
     }
 
-    /// Sends a request without a body that may be sent twice, and reads the status and the body of the answer. A connection that the
+    /// Sends a request without a body that may be sent twice, and reads the answer. A connection that the
     /// node has closed meanwhile is made again, once. If the token has used its rate, the request is sent again when
     /// the node says, if that is soon.
-    pub(crate) fn ask(&mut self, method: &str, target: &str) -> Result<(u16, Vec<u8>), ClientError> {
+    pub(crate) fn ask(&mut self, method: &str, target: &str) -> Result<Answered, ClientError> {
         for _ in 0..THROTTLED_IN_A_ROW_MAX {
             let answered = self.ask_again(method, target)?;
             match answered.retry_after {
                 Some(pause) if answered.status == 429 && pause <= THROTTLED_MAX => thread::sleep(pause),
-                _ => return Ok((answered.status, answered.body)),
+                _ => return Ok(answered),
             }
         }
-        self.ask_again(method, target).map(|answered| (answered.status, answered.body))
+        self.ask_again(method, target)
     }
 
     /// Sends a last request over a connection of its own, and does not wait for long: the node may have stopped meanwhile.
@@ -96,6 +105,8 @@ fn exchange(answers: &mut Answers<BufReader<Duplex>>, head: &str) -> Result<Answ
     let head = answers.head(Asked::Ordinary)?;
     let (status, is_kept) = (head.status, head.keep_alive);
     let retry_after = head.header("retry-after").and_then(seconds);
+    let content_type = head.header("content-type").and_then(|text| str::from_utf8(text).ok());
+    let content_type = content_type.map(str::to_owned);
     let mut body = Vec::new();
     while let Some(piece) = answers.piece()? {
         if body.len() + piece.len() > ANSWER_BYTES_MAX {
@@ -104,7 +115,7 @@ fn exchange(answers: &mut Answers<BufReader<Duplex>>, head: &str) -> Result<Answ
         }
         body.extend_from_slice(piece);
     }
-    Ok(Answered { status, body, is_kept, retry_after })
+    Ok(Answered { status, content_type, body, is_kept, retry_after })
 }
 
 fn seconds(text: &[u8]) -> Option<Duration> {

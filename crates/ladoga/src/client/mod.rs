@@ -7,6 +7,7 @@ mod connection;
 mod dial;
 mod exchange;
 mod kept;
+mod refusal;
 mod response;
 mod tls;
 mod url;
@@ -16,7 +17,7 @@ pub(crate) use bearer::Bearer;
 pub(crate) use connection::Request;
 pub(crate) use exchange::exchange;
 pub(crate) use kept::KeptConnection;
-pub(crate) use response::Response;
+pub(crate) use response::{NDJSON, OCTETS, Response};
 pub(crate) use tls::ClientTls;
 pub(crate) use url::{Scheme, Url, percent_encoded};
 
@@ -38,4 +39,10 @@ pub(crate) enum ClientError {
     /// It is something else.
     #[error("{url} does not speak HTTP: {reason}")]
     NotHttp { url: Url, reason: String },
+    /// It speaks HTTP, and sends what no node sends.
+    #[error("no Ladoga node answers at {url}: found {found}, expected {expected}")]
+    NotANode { url: Url, found: String, expected: &'static str },
+    /// It ended its answer too early.
+    #[error("{url} cut its answer off in the middle of a line")]
+    Cut { url: Url },
 }

@@ -2,10 +2,17 @@ use std::io::{BufRead, Error, ErrorKind};
 
 use ladoga_http1::answer::{Answers, Asked, Head};
 
+use super::refusal::{printable, refusal};
 use super::{ClientError, Url};
 
-/// A refusal is one line; more than this is none.
-const LINE_BYTES_MAX: usize = 16 << 10;
+/// Of lines of JSON.
+pub(crate) const NDJSON: &str = "application/x-ndjson";
+/// Of values, and of keys without them.
+pub(crate) const OCTETS: &str = "application/octet-stream";
+/// A refusal and a number are one line; of more than this, the rest is left out.
+const TEXT_BYTES_MAX: usize = 16 << 10;
+/// What is printed of what somebody else than a node sends.
+const FOUND_BYTES_MAX: usize = 64;
 
 /// An answer, of which the head was read.
 pub(crate) struct Response {
@@ -48,21 +55,108 @@ impl Response {
         Ok(())
     }
 
-    /// The line of a refusal.
-    pub(crate) fn line(self) -> String {
-        let mut line = Vec::new();
-        let status = self.status;
-        let read = self.body(|piece| {
-            let room = LINE_BYTES_MAX.saturating_sub(line.len());
-            line.extend_from_slice(&piece[..piece.len().min(room)]);
+    /// Gives the lines of JSON of which the body consists to `write`, piece by piece. Fails if it is of another type, or the last line has
+    /// no end.
+    pub(crate) fn lines<E: From<ClientError>>(
+        self,
+        mut write: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.check_type(NDJSON)?;
+        let (url, mut last) = (self.url.clone(), None);
+        self.body(|piece| {
+            last = piece.last().copied().or(last);
+            write(piece)
+        })?;
+        if last.is_none_or(|byte| byte == b'\n') { Ok(()) } else { Err(ClientError::Cut { url }.into()) }
+    }
+
+    /// The body, which is a short text.
+    pub(crate) fn text(self) -> Result<String, ClientError> {
+        let mut text = Vec::new();
+        self.body(|piece| {
+            let room = TEXT_BYTES_MAX.saturating_sub(text.len());
+            text.extend_from_slice(&piece[..piece.len().min(room)]);
             Ok::<_, ClientError>(())
-        });
-        let line = String::from_utf8_lossy(&line).trim_end().to_owned();
-        if read.is_err() || line.is_empty() {
-            format!("the node answered with status {status}")
-        } else {
-            line
+        })?;
+        Ok(String::from_utf8_lossy(&text).trim_end().to_owned())
+    }
+
+    /// The body, which is a number in decimal digits.
+    pub(crate) fn number(self, expected: &'static str) -> Result<String, ClientError> {
+        self.checked_text(expected, |text| {
+            let digits = text.strip_prefix('-').unwrap_or(text);
+            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    }
+
+    /// The body, which says that the node serves requests.
+    pub(crate) fn serving(self) -> Result<String, ClientError> {
+        const SERVING: &str = "serving";
+        self.checked_text(SERVING, |text| text == SERVING)
+    }
+
+    fn checked_text(
+        self,
+        expected: &'static str,
+        is_right: impl FnOnce(&str) -> bool,
+    ) -> Result<String, ClientError> {
+        let url = self.url.clone();
+        let text = self.text()?;
+        if is_right(&text) {
+            return Ok(text);
         }
+        let found = format!("'{}'", printable(&text, FOUND_BYTES_MAX));
+        Err(ClientError::NotANode { url, found, expected })
+    }
+
+    /// What is printed of a refusal.
+    pub(crate) fn refusal(self) -> String {
+        let (url, status) = (self.url.clone(), self.status);
+        let content_type = self.header("content-type").map(str::to_owned);
+        // What cannot be read of a reason is not told.
+        let text = self.text().unwrap_or_default();
+        refusal(&url, status, content_type.as_deref(), text.as_bytes())
+    }
+
+    /// Whether the body is of this type, whatever parameters it has.
+    pub(crate) fn is_of_type(&self, expected: &str) -> bool {
+        let found = self.header("content-type").unwrap_or_default();
+        found.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(expected)
+    }
+
+    /// Fails if the body is of another type: then no node sent it.
+    pub(crate) fn check_type(&self, expected: &'static str) -> Result<(), ClientError> {
+        if self.is_of_type(expected) {
+            return Ok(());
+        }
+        let found = self.header("content-type").map_or_else(
+            || "an answer without a content type".to_owned(),
+            |found| format!("an answer of type {}", printable(found, FOUND_BYTES_MAX)),
+        );
+        Err(self.not_a_node(found, expected))
+    }
+
+    /// The version of the value that it is about, which nodes always say.
+    pub(crate) fn etag(&self) -> Result<&str, ClientError> {
+        self.header("etag")
+            .ok_or_else(|| self.not_a_node("an answer without an ETag".to_owned(), "the one of the value"))
+    }
+
+    /// Fails if the body is no value: pages have versions as well, and another type.
+    pub(crate) fn check_value(&self) -> Result<(), ClientError> {
+        self.check_type(OCTETS)?;
+        self.etag().map(drop)
+    }
+
+    /// Reads the answer to a write that was done: it has the new version, and no body.
+    pub(crate) fn check_done(self) -> Result<(), ClientError> {
+        self.etag()?;
+        self.checked_text("an answer without a body", str::is_empty).map(drop)
+    }
+
+    /// The error that says that no node sent it.
+    pub(crate) fn not_a_node(&self, found: String, expected: &'static str) -> ClientError {
+        ClientError::NotANode { url: self.url.clone(), found, expected }
     }
 
     /// Reads the next chunk of a chunked body into `chunk`; false at the end.
@@ -85,14 +179,35 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_has_a_line_or_else_its_status() {
+    fn a_refusal_may_have_a_reason() {
         let of =
-            |bytes| response(bytes).map(|response| (response.status, response.line())).expect("an answer");
-        let said =
-            of("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 Not Found\r\ncontent-length: 5\r\n\r\nnone\n");
-        assert_eq!(said, (404, "none".to_owned()));
+            |bytes| response(bytes).map(|response| (response.status, response.refusal())).expect("an answer");
+        let said = of("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 Not Found\r\ncontent-type: text/plain\r\n\
+             content-length: 5\r\n\r\nnone\n");
+        assert_eq!(said, (404, "http://h:80 answered 404: none".to_owned()));
         let silent = of("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n");
-        assert_eq!(silent, (503, "the node answered with status 503".to_owned()));
+        assert_eq!(silent, (503, "http://h:80 answered 503".to_owned()));
+    }
+
+    #[test]
+    fn lines_have_their_type_and_their_ends() {
+        let of = |bytes| {
+            let mut text = Vec::new();
+            let read = response(bytes).expect("an answer").lines(|piece| {
+                text.extend_from_slice(piece);
+                Ok::<_, ClientError>(())
+            });
+            (String::from_utf8(text).expect("a text"), read.map_err(|error| error.to_string()))
+        };
+        let whole = of("HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\n\r\n{}\n{}\n");
+        assert_eq!(whole, ("{}\n{}\n".to_owned(), Ok(())));
+        let none = of("HTTP/1.1 200 OK\r\ncontent-type: Application/X-NDJSON; a=b\r\n\r\n");
+        assert_eq!(none, (String::new(), Ok(())));
+        let (_, cut) = of("HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\n\r\n{}\n{\"key\":");
+        assert_eq!(cut, Err("http://h:80 cut its answer off in the middle of a line".to_owned()));
+        let (text, page) = of("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<html>\n");
+        let expected = "no Ladoga node answers at http://h:80: found an answer of type text/html, expected application/x-ndjson";
+        assert_eq!((text, page), (String::new(), Err(expected.to_owned())));
     }
 
     #[test]

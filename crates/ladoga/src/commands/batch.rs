@@ -4,7 +4,7 @@ use super::lines::{Input, open};
 use super::tally::{ProgressLine, Tally};
 use super::{Failure, node_url};
 use crate::batch_arguments::BatchArguments;
-use crate::client::{Request, Response, Url};
+use crate::client::{NDJSON, Request, Response, Url};
 
 /// The longest line that a node takes.
 pub(super) const LINE_BYTES_MAX: usize = 512 << 10;
@@ -23,9 +23,9 @@ pub(crate) fn batch(arguments: &BatchArguments) -> Result<(), Failure> {
     let (mut tally, mut progress) = (Tally::default(), ProgressLine::of("operations"));
     let read = |response: Response| {
         if response.status != 200 {
-            return Err(Failure::Failed(response.line()));
+            return Err(Failure::refused(response));
         }
-        let answers = response.body(|piece| {
+        let answers = response.lines(|piece| {
             out.write_all(piece)?;
             if is_watched {
                 out.flush()?;
@@ -68,11 +68,11 @@ fn atomic(url: &Url, input: Box<dyn Read + Send>) -> Result<(), Failure> {
     let target = "/v0/batch?atomic=true".to_owned();
     let response = Request { method: "POST", target, field: None, body: Some(&body) }.send(url)?;
     // A refusal of the whole is a line of text.
-    if response.header("content-type") != Some("application/x-ndjson") {
-        return Err(Failure::Failed(response.line()));
+    if response.status != 200 && !response.is_of_type(NDJSON) {
+        return Err(Failure::refused(response));
     }
     let (status, mut out) = (response.status, stdout().lock());
-    response.body(|piece| out.write_all(piece).map_err(Failure::from))?;
+    response.lines(|piece| out.write_all(piece).map_err(Failure::from))?;
     out.flush()?;
     if status == 200 {
         return Ok(());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::range::{Query, print_escaped};
+use super::range::{LINES, Query, print_escaped};
 use super::{Failure, node_url};
 use crate::changes_arguments::ChangesArguments;
 use crate::client::{ClientError, Request, Url, percent_encoded};
@@ -47,7 +47,10 @@ enum Stop {
 
 impl From<ClientError> for Stop {
     fn from(error: ClientError) -> Stop {
-        Stop::Broken(error)
+        match error {
+            ClientError::NotANode { .. } | ClientError::Cut { .. } => Stop::Failed(error.into()),
+            error => Stop::Broken(error),
+        }
     }
 }
 
@@ -63,17 +66,16 @@ fn follow(
         query.add("since", &percent_encoded(since.as_bytes()));
     }
     let target = query.target("/v0/changes");
-    let request =
-        Request { method: "GET", target, field: Some(("accept", "application/x-ndjson")), body: None };
+    let request = Request { method: "GET", target, field: LINES, body: None };
     let response = request.send_with_patience(url, Some(PATIENCE))?;
     match response.status {
         200 => *has_begun = true,
         503 if *has_begun => return Err(Stop::NotNow),
-        _ => return Err(Stop::Failed(Failure::Failed(response.line()))),
+        _ => return Err(Stop::Failed(Failure::refused(response))),
     }
     lines.partial.clear();
     let mut out = stdout().lock();
-    let read = response.body(|piece| lines.take(&mut out, piece).map_err(Stop::Failed));
+    let read = response.lines(|piece| lines.take(&mut out, piece).map_err(Stop::Failed));
     match read {
         // The node went away in the middle, or is about to stop.
         Ok(()) | Err(Stop::Broken(_)) => Ok(()),

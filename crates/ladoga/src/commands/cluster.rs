@@ -18,11 +18,13 @@ pub(crate) fn repair(arguments: &NodeArguments) -> Result<(), Failure> {
     let began_in = report(&url)?.as_ref().and_then(session);
     let response = ask(&url, "POST", "/v0/repair")?;
     if response.status != 202 {
-        return Err(Failure::Failed(response.line()));
+        return Err(Failure::refused(response));
     }
-    let line = response.line();
-    let number: u64 = line.trim().parse().map_err(|_| {
-        Failure::Failed(format!("{url} answered the request to repair with '{line}', expected a number"))
+    let number = response.number("the number of the repair")?;
+    let number: u64 = number.parse().map_err(|_| {
+        Failure::Failed(format!(
+            "{url} answered the request to repair with '{number}', expected a smaller number"
+        ))
     })?;
     let mut last = String::new();
     loop {
@@ -75,10 +77,13 @@ pub(super) fn report(url: &Url) -> Result<Option<Value>, Failure> {
         text.extend_from_slice(piece);
         Ok::<_, ClientError>(())
     })?;
-    let report = serde_json::from_slice(&text);
-    report
-        .map(Some)
-        .map_err(|error| Failure::Failed(format!("{url} sent a cluster status that cannot be read: {error}")))
+    let report: Option<Value> = serde_json::from_slice(&text).ok();
+    let report = report.filter(Value::is_object);
+    let other = || {
+        let (found, expected) = ("an answer that is no JSON".to_owned(), "the status of a cluster");
+        ClientError::NotANode { url: url.clone(), found, expected }
+    };
+    Ok(Some(report.ok_or_else(other)?))
 }
 
 /// A line for each node, and if this one is being rebuilt, how far that is.

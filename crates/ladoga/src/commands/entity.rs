@@ -10,21 +10,35 @@ use crate::arguments::{
 };
 use crate::client::{Request, Response, percent_encoded};
 
+/// The type of what a node refuses.
+const TEXT: &str = "text/plain";
+/// What a node says about a key that does not exist.
+const NO_VALUE: &str = "there is no value under this key";
+
 /// Prints the value of a key, or its `ETag`.
 pub(crate) fn get(arguments: &GetArguments) -> Result<(), Failure> {
     let GetArguments { key, etag, node } = arguments;
     let method = if *etag { "HEAD" } else { "GET" };
     let response = ask(Ask { method, ..Ask::new(key) }, node)?;
     match response.status {
-        200 if *etag => print_etag(&response),
-        200 => print_value(response),
-        404 => Err(absent(key)),
-        _ => Err(Failure::Failed(response.line())),
+        200 => {
+            response.check_value()?;
+            if *etag { print_etag(&response) } else { print_value(response) }
+        }
+        404 => Err(not_found(response, key)),
+        _ => Err(Failure::refused(response)),
     }
 }
 
-fn absent(key: &OsStr) -> Failure {
-    Failure::Failed(format!("the key '{}' does not exist", key.display()))
+/// What a `404` means: a node says that there is no value, anybody else has no such page.
+fn not_found(response: Response, key: &OsStr) -> Failure {
+    let is_text = response.is_of_type(TEXT);
+    let refusal = response.refusal();
+    // What answers `HEAD` has no reason.
+    if is_text && (refusal.ends_with(NO_VALUE) || refusal.ends_with("answered 404")) {
+        return Failure::Failed(format!("the key '{}' does not exist", key.display()));
+    }
+    Failure::Failed(refusal)
 }
 
 /// As it is for programs; for people, on a line of its own.
@@ -39,10 +53,7 @@ fn print_value(response: Response) -> Result<(), Failure> {
 
 /// With its quotes, as other clients need it in `If-Match`.
 fn print_etag(response: &Response) -> Result<(), Failure> {
-    let Some(etag) = response.header("etag") else {
-        return Err(Failure::Failed("the node answered without an ETag".to_owned()));
-    };
-    Ok(writeln!(stdout().lock(), "{etag}")?)
+    Ok(writeln!(stdout().lock(), "{}", response.etag()?)?)
 }
 
 /// Stores a value.
@@ -85,9 +96,10 @@ pub(crate) fn increment(arguments: &IncrementArguments) -> Result<(), Failure> {
     let (by, fsync) = (Some(arguments.by), arguments.write.fsync);
     let response = ask(Ask { method: "POST", by, fsync, ..Ask::new(&arguments.key) }, &arguments.node)?;
     if response.status != 200 {
-        return Err(Failure::Failed(response.line()));
+        return Err(Failure::refused(response));
     }
-    let sum = response.line();
+    response.etag()?;
+    let sum = response.number("the sum")?;
     Ok(writeln!(stdout().lock(), "{sum}")?)
 }
 
@@ -99,7 +111,7 @@ pub(crate) fn expire(arguments: &ExpireArguments) -> Result<(), Failure> {
     let (life, fsync) = (Some(*life), write.fsync);
     let response = ask(Ask { method: "POST", condition, life, fsync, ..Ask::new(key) }, node)?;
     if response.status == 404 {
-        return Err(absent(key));
+        return Err(not_found(response, key));
     }
     expect(200, response, key)
 }
@@ -154,9 +166,9 @@ fn ask(ask: Ask<'_>, node: &NodeArguments) -> Result<Response, Failure> {
 
 fn expect(status: u16, response: Response, key: &OsStr) -> Result<(), Failure> {
     if response.status == status {
-        return Ok(());
+        return Ok(response.check_done()?);
     }
-    if response.status == 412 {
+    if response.status == 412 && response.is_of_type(TEXT) {
         let now = response.header("etag").map_or_else(
             || "it does not exist".to_owned(),
             |etag| format!("the ETag of its newest version is {etag}"),
@@ -165,7 +177,7 @@ fn expect(status: u16, response: Response, key: &OsStr) -> Result<(), Failure> {
             format!("the key '{}' is not as expected, and nothing was changed; {now}", key.display());
         return Err(Failure::Failed(reason));
     }
-    Err(Failure::Failed(response.line()))
+    Err(Failure::refused(response))
 }
 
 #[cfg(test)]

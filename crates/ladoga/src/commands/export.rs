@@ -1,7 +1,7 @@
 use std::io::{BufWriter, Write, stderr, stdout};
 
 use super::Failure;
-use super::range::{Lines, Query, ask};
+use super::range::{LINES, Lines, Query, ask};
 use super::record::{BEGINNING_BYTES, key_of};
 use super::tally::ProgressLine;
 use crate::batch_arguments::ExportArguments;
@@ -25,9 +25,9 @@ pub(crate) fn export(arguments: &ExportArguments) -> Result<(), Failure> {
         }
         query.add("limit", &PAGE_RECORDS.to_string());
         query.add("scope", "cluster");
-        let response = ask(&query, Some(("accept", "application/x-ndjson")), &arguments.node)?;
+        let response = ask(&query, LINES, &arguments.node)?;
         let (mut lines, mut page) = (Lines::default(), Page::default());
-        response.body(|piece| {
+        response.lines(|piece| {
             lines.print(&mut out, piece)?;
             page.add(piece);
             progress.tell(records + page.records);

@@ -118,9 +118,9 @@ impl Import {
         };
         let read = |response: Response| {
             if response.status != 200 {
-                return Err(Failure::Failed(response.line()));
+                return Err(Failure::refused(response));
             }
-            response.body(|piece| {
+            response.lines(|piece| {
                 let before = tally.answers;
                 tally.add(piece);
                 let failed = tally.first_failure().map(|failed| failed.number);
@@ -215,7 +215,10 @@ fn not_imported(line: u64, reason: &str) -> Failure {
 fn put(url: &Url, record: &LargeRecord, now_ms: u64) -> Result<bool, String> {
     let Some(request) = record.put(now_ms) else { return Ok(false) };
     let response = request.send(url).map_err(|error| error.to_string())?;
-    if response.status == 201 { Ok(true) } else { Err(response.line()) }
+    if response.status != 201 {
+        return Err(response.refusal());
+    }
+    response.check_done().map(|()| true).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ use std::process::ExitCode;
 
 use target::{NodeFlags, node_url};
 
-use crate::client::ClientError;
+use crate::client::{ClientError, Response};
 use crate::settings::SettingError;
 
 /// Why a command failed.
@@ -94,6 +94,13 @@ fn counted(number: u64, what: &str) -> String {
 /// Writes a line to standard error. If that is closed or full, the exit code has to do: `eprintln!` would panic.
 fn complain(line: fmt::Arguments<'_>) {
     _ = writeln!(stderr(), "{line}");
+}
+
+impl Failure {
+    /// A node refuses what it was asked for.
+    fn refused(response: Response) -> Failure {
+        Failure::Failed(response.refusal())
+    }
 }
 
 impl From<SettingError> for Failure {

@@ -19,7 +19,7 @@ use crate::arguments::ServeFlags;
 use crate::client::Url;
 use crate::logging::{self, LIFE};
 use crate::reload;
-use crate::settings::{DiskReads, Engine, Settings, format_size, raise_descriptor_limit};
+use crate::settings::{DiskReads, Engine, Settings, format_size, raise_descriptor_limit, unknown_variables};
 use crate::tokens;
 
 /// Descriptors that connections leave to new tables, large values and the log, beside one for each table that there is.
@@ -37,7 +37,7 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
         return check_config(&settings);
     }
     logging::start(settings.log.clone(), settings.log_format);
-    if let Some(objection) = &settings.objection {
+    for objection in unknown_variables().iter().chain(&settings.objection) {
         tracing::warn!("{objection}");
     }
     let env = environment(settings.disk_reads)?;
@@ -97,7 +97,7 @@ fn check_config(settings: &Settings) -> Result<(), Failure> {
         check_nodes(&environment(settings.disk_reads)?, settings)?;
     }
     tokens::check(&settings.access, settings.tls.as_ref())?;
-    if let Some(objection) = &settings.objection {
+    for objection in unknown_variables().iter().chain(&settings.objection) {
         complain(format_args!("{objection}"));
     }
     let what = describe(settings, &settings.urls(&settings.listen, &settings.resp));

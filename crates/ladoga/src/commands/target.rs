@@ -71,16 +71,20 @@ impl NodeFlags {
 }
 
 fn client_tls(flags: &ClientTlsFlags, url: &Url) -> Result<Option<ClientTls>, Failure> {
+    if flags.client_cert.is_some() || flags.client_key.is_some() {
+        // What was typed has to be right; what the environment says need not matter to this URL.
+        flags.identity().map_err(Failure::Usage)?;
+    }
     if url.scheme == Scheme::Http {
         return Ok(None);
     }
-    let trust = match &flags.cacert {
+    let trust = match flags.authorities() {
         _ if flags.insecure_skip_verify => Trust::Anybody,
-        Some(path) => Trust::File(path.clone()),
+        Some(path) => Trust::File(path),
         None => Trust::System,
     };
-    let files = flags.client_cert.as_ref().zip(flags.client_key.as_ref());
-    let identity = files.map(|(cert, key)| Identity::read(cert, key)).transpose();
+    let files = flags.identity().map_err(Failure::Usage)?;
+    let identity = files.map(|(cert, key)| Identity::read(&cert, &key)).transpose();
     let tls = identity.and_then(|identity| ClientTls::new(&url.host, &trust, identity.as_ref()));
     tls.map(Some).map_err(|why| match why {
         Unusable::NoAuthorities(_) => {

@@ -84,6 +84,8 @@ fn line(token: &TokenEntry) -> String {
 
 fn revoke(arguments: &RevokeArguments) -> Result<(), Failure> {
     let RevokeArguments { file, id } = arguments;
+    // Without a file there is nothing to revoke, and none to make.
+    TokenStore::read(&file.tokens).map_err(Failure::Failed)?;
     let mut store = TokenStore::begin(&file.tokens).map_err(Failure::Failed)?;
     let before = store.tokens.tokens.len();
     store.tokens.tokens.retain(|token| token.id != *id);

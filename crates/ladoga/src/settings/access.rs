@@ -62,6 +62,21 @@ impl AccessSettings {
     }
 }
 
+/// Refuses one address for both protocols: only one of them could have it.
+pub(super) fn check_ports(
+    sources: &Sources,
+    listen: &[SocketAddr],
+    resp: &[SocketAddr],
+) -> Result<(), SettingError> {
+    // The system chooses another port for each 0.
+    let is_taken = resp.iter().any(|address| address.port() != 0 && listen.contains(address));
+    if is_taken {
+        let expected = "another address or port than that of --listen";
+        sources.get::<()>("resp", |_| Err(expected.to_owned()))?;
+    }
+    Ok(())
+}
+
 fn is_reachable(address: &SocketAddr) -> bool {
     !address.ip().to_canonical().is_loopback()
 }

@@ -1,5 +1,5 @@
 //! The settings of a node: found by `sources`, parsed by `parse`, `cluster`, `access`, `tls`, `cassandra` and `otlp`, with defaults that depend on the
-//! `machine`.
+//! `machine`. `variables`: what looks like a setting in the environment and is none.
 
 mod access;
 mod cassandra;
@@ -9,6 +9,7 @@ mod otlp;
 mod parse;
 mod sources;
 mod tls;
+mod variables;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -29,6 +30,7 @@ pub(crate) use machine::raise_descriptor_limit;
 pub(crate) use otlp::OtlpSettings;
 pub(crate) use parse::{DiskReads, alloc_interval, format_size, parse_size};
 use sources::Sources;
+pub(crate) use variables::unknown_variables;
 
 /// An invalid setting; the name tells where it came from.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -120,6 +122,7 @@ impl Settings {
         let keep_log_ms = sources.get("keep_log", |text| keep_log_ms(text, has_log))?.flatten();
         let disk_reads = sources.get("disk_reads", parse::disk_reads)?.unwrap_or(DiskReads::Auto);
         let listening = [("listen", &listen[..]), ("resp", &resp[..])];
+        access::check_ports(sources, &listen, &resp)?;
         let tls = tls::paths(sources)?;
         let access = AccessSettings::read(sources, listening, membership.is_some(), tls.as_ref())?;
         let log = sources.get("log", parse::log)?;

@@ -82,6 +82,15 @@ pub(super) const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
 /// Those by which they are switched off, and how.
 const CONVENTIONAL_OFF: [(&str, &str); 2] = [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none")];
 
+/// The variables of all settings.
+pub(super) fn variables() -> impl Iterator<Item = String> {
+    WITH_FLAG.into_iter().chain(WITHOUT_FLAG).map(variable_name)
+}
+
+fn variable_name(setting: &str) -> String {
+    format!("LADOGA_{}", setting.to_uppercase())
+}
+
 /// A setting as it was written.
 struct Written {
     /// Its source, for error messages.
@@ -127,7 +136,7 @@ impl Sources {
                 .get(name)
                 .map(|value| Written { name: format!("{name} in {file_name}"), text: text(value) });
             let from_environment = || -> Result<Option<Written>, SettingError> {
-                let variable_name = format!("LADOGA_{}", name.to_uppercase());
+                let variable_name = variable_name(name);
                 let Some(value) = variable(&variable_name) else { return Ok(None) };
                 let text = value.into_string().map_err(|value| SettingError {
                     name: variable_name.clone(),

@@ -1,4 +1,5 @@
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -62,6 +63,7 @@ fn node_tls(paths: &TlsPaths) -> Result<NodeTls, SettingError> {
 /// Whether a node could be started with them.
 pub(crate) fn check(settings: &AccessSettings, tls: Option<&TlsPaths>) -> Result<(), SettingError> {
     tls.map(node_tls).transpose()?;
+    settings.audit.as_deref().map(check_audit).transpose()?;
     Files::read(settings).map(drop)
 }
 
@@ -94,6 +96,23 @@ fn audit(path: &Path, has_writes: bool) -> Result<Audit, SettingError> {
     let file = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path);
     file.and_then(|file| Audit::start(file, has_writes))
         .map_err(|error| wrong("--audit", path, format!("a file that can be written: {error}")))
+}
+
+/// Whether a file can be appended to, or made. Makes none.
+#[expect(clippy::disallowed_methods, reason = "as above")]
+fn check_audit(path: &Path) -> Result<(), SettingError> {
+    let checked = match fs::OpenOptions::new().append(true).open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            rustix::fs::access(
+                parent.unwrap_or(Path::new(".")),
+                rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK,
+            )
+            .map_err(Into::into)
+        }
+        opened => opened.map(drop),
+    };
+    checked.map_err(|error| wrong("--audit", path, format!("a file that can be written: {error}")))
 }
 
 fn peer_secret(path: &Path) -> Result<PeerSecret, SettingError> {

@@ -10,6 +10,7 @@ const LISTING_BYTES_MAX: u64 = 512 << 20;
 
 /// The copy that a node keeps for us. It is released when this is dropped; if we are killed, a minute later.
 pub(super) struct Checkpoint {
+    url: Url,
     connection: KeptConnection,
     id: String,
     listing_bytes: u64,
@@ -42,16 +43,16 @@ pub(super) struct Place {
 impl Checkpoint {
     pub(super) fn begin(url: &Url) -> Result<Checkpoint, Failure> {
         let mut connection = KeptConnection::new(url.clone());
-        let (status, body) = connection.ask("POST", "/v0/backup")?;
-        if status != 201 {
-            return Err(Failure::Failed(refusal(url, status, &body)));
+        let answered = connection.ask("POST", "/v0/backup")?;
+        if answered.status != 201 {
+            return Err(Failure::Failed(answered.refusal(url)));
         }
-        let begun = parse(&body);
+        let begun = parse(&answered.body);
         let Some((id, listing_bytes, taken_ms, (part, log))) = begun else {
-            let text = "answered the request for a checkpoint with something else";
-            return Err(Failure::Failed(format!("{url} {text}")));
+            let (found, expected) = ("an answer of another kind".to_owned(), "a checkpoint");
+            return Err(ClientError::NotANode { url: url.clone(), found, expected }.into());
         };
-        Ok(Checkpoint { connection, id, listing_bytes, taken_ms, part, log })
+        Ok(Checkpoint { url: url.clone(), connection, id, listing_bytes, taken_ms, part, log })
     }
 
     /// What is in it.
@@ -76,10 +77,10 @@ impl Checkpoint {
     fn bytes_of(&mut self, file: &str, offset: u64, bytes_max: usize) -> Result<Vec<u8>, Error> {
         let id = &self.id;
         let target = format!("/v0/backup?id={id}&file={file}&offset={offset}&bytes={bytes_max}");
-        let (status, body) = self.connection.ask("GET", &target).map_err(|error| broken(&error))?;
-        match status {
-            200 => Ok(body),
-            _ => Err(Error::Source(String::from_utf8_lossy(&body).trim_end().to_owned())),
+        let answered = self.connection.ask("GET", &target).map_err(|error| broken(&error))?;
+        match answered.status {
+            200 => Ok(answered.body),
+            _ => Err(Error::Source(answered.refusal(&self.url))),
         }
     }
 
@@ -104,14 +105,6 @@ impl Source for Checkpoint {
 
 fn broken(error: &ClientError) -> Error {
     Error::Source(error.to_string())
-}
-
-pub(super) fn refusal(url: &Url, status: u16, body: &[u8]) -> String {
-    let line = String::from_utf8_lossy(body);
-    match line.trim_end() {
-        "" => format!("{url} answered with status {status}"),
-        line => format!("{url}: {line}"),
-    }
 }
 
 type Parsed = (String, u64, u64, (Option<ClusterPart>, Option<(u128, u64)>));

@@ -2,9 +2,9 @@ use ladoga_backup::{Error, LogListing, LogSource, Member, PIECE_BYTES_MAX};
 use ladoga_storage::{KeptSegment, LogFile};
 use serde_json::Value;
 
-use super::checkpoint::{Place, refusal};
+use super::checkpoint::Place;
 use super::paced::Pace;
-use crate::client::{KeptConnection, Url};
+use crate::client::{ClientError, KeptConnection, Url};
 
 /// What a node says of the log that it keeps.
 pub(super) struct Told {
@@ -32,19 +32,22 @@ impl<'c> NodeLog<'c> {
 
     fn told(&mut self, after: u64) -> Result<Told, Error> {
         let body = self.ask("POST", &format!("/v0/backup?log_after={after}"))?;
-        let wrong =
-            || Error::Source(format!("{} answered the request for its log with something else", self.url));
+        let wrong = || {
+            let (found, expected) = ("an answer of another kind".to_owned(), "a list of its log");
+            let url = self.url.clone();
+            Error::Source(ClientError::NotANode { url, found, expected }.to_string())
+        };
         parse(&body).ok_or_else(wrong)
     }
 
     fn ask(&mut self, method: &str, target: &str) -> Result<Vec<u8>, Error> {
         let asked = self.connection.ask(method, target);
-        let (status, body) = asked.map_err(|error| Error::Source(error.to_string()))?;
-        match status {
-            200 => Ok(body),
+        let answered = asked.map_err(|error| Error::Source(error.to_string()))?;
+        match answered.status {
+            200 => Ok(answered.body),
             // One of an earlier release makes a checkpoint, whatever else it is asked for. It is released when nobody reads it.
             201 => Err(Error::Source(format!("{} is of a release that keeps no log", self.url))),
-            _ => Err(Error::Source(refusal(&self.url, status, &body))),
+            _ => Err(Error::Source(answered.refusal(&self.url))),
         }
     }
 }

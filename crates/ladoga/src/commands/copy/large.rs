@@ -35,11 +35,14 @@ pub(super) fn put_again(
 ) -> Result<Stored, Failure> {
     while let Some(request) = record.put(clock.wall_ms()) {
         let trouble = match request.send_with_patience(to, Some(SILENCE_MAX)) {
-            Ok(response) if response.status == 201 => {
-                attempts.succeeded();
-                return Ok(Stored { records: 1, expired: 0 });
-            }
-            Ok(response) => about(&record.key, Trouble::refused(to, response)),
+            Ok(response) if response.status == 201 => match response.check_done() {
+                Ok(()) => {
+                    attempts.succeeded();
+                    return Ok(Stored { records: 1, expired: 0 });
+                }
+                Err(error) => error.into(),
+            },
+            Ok(response) => about(&record.key, Trouble::refused(response)),
             Err(error) => error.into(),
         };
         attempts.failed(trouble)?;
@@ -92,9 +95,12 @@ fn get(url: &Url, key: &[u8]) -> Result<Option<Response>, Trouble> {
     let request = Request { method: "GET", target, field: None, body: None };
     let response = request.send_with_patience(url, Some(SILENCE_MAX))?;
     match response.status {
-        200 => Ok(Some(response)),
+        200 => {
+            response.check_value()?;
+            Ok(Some(response))
+        }
         404 => Ok(None),
-        _ => Err(Trouble::refused(url, response)),
+        _ => Err(Trouble::refused(response)),
     }
 }
 

@@ -24,11 +24,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use self::patience::Patience;
 use self::source::Span;
 use self::state::{CopyProgress, StateFile};
 use self::transfer::transfer;
 use self::verify::verify;
+use super::cluster::report;
 use super::{Failure, NodeFlags};
 use crate::client::{Request, Url};
 use crate::copy_arguments::CopyArguments;
@@ -61,9 +64,10 @@ pub(crate) fn copy(arguments: &CopyArguments) -> Result<(), Failure> {
     let whole = Span { prefix: key(arguments.prefix.as_deref()), after: key(arguments.after.as_deref()) };
     let mut state = StateFile::open(arguments.resume.as_deref(), &sides, &whole)?;
     for url in [&sides.from, &sides.to] {
-        Request { method: "GET", target: "/v0/status".to_owned(), field: None, body: None }.send(url)?;
+        check_node(url)?;
     }
     if !arguments.verify_only {
+        check_clusters(&sides)?;
         if !state.progress.is_copied {
             let copied = transfer(&sides, &whole, usize::from(arguments.requests), &mut state);
             copied.map_err(|failure| with_place(failure, &state, &whole))?;
@@ -79,6 +83,17 @@ pub(crate) fn copy(arguments: &CopyArguments) -> Result<(), Failure> {
     state.remove()
 }
 
+/// Refuses a side that is no node. One that does not serve yet may be asked again.
+fn check_node(url: &Url) -> Result<(), Failure> {
+    let request = Request { method: "GET", target: "/v0/status".to_owned(), field: None, body: None };
+    let response = request.send(url)?;
+    match response.status {
+        200 => Ok(response.serving().map(drop)?),
+        503 => Ok(()),
+        _ => Err(Failure::refused(response)),
+    }
+}
+
 /// Refuses a copy onto itself.
 fn check_different(sides: &Sides) -> Result<(), Failure> {
     let Sides { from, to, .. } = sides;
@@ -92,6 +107,26 @@ fn check_different(sides: &Sides) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Usage(format!("--from and --to are the same node, {from}: expected two different stores")))
+}
+
+/// Refuses a copy from one node of a cluster to another. Nodes that do not tell their clusters are taken for different ones.
+fn check_clusters(sides: &Sides) -> Result<(), Failure> {
+    let (Ok(Some(from)), Ok(Some(to))) = (report(&sides.from), report(&sides.to)) else { return Ok(()) };
+    if !is_of_cluster(&to, &from) {
+        return Ok(());
+    }
+    let Sides { from, to, .. } = sides;
+    Err(Failure::Usage(format!(
+        "--from is {from} and --to is {to}, nodes of the same cluster: expected two different stores"
+    )))
+}
+
+/// Whether a node is one of those that another one reports. Clusters may use the same names; each directory has a session of its own.
+fn is_of_cluster(node: &Value, other: &Value) -> bool {
+    let Some(session) = node["replica_state"]["session"].as_str() else { return false };
+    let peers = other["nodes"].as_array().into_iter().flatten();
+    let mut peers = peers.filter(|peer| peer["url"] == node["node"]);
+    peers.any(|peer| peer["session"] == session)
 }
 
 /// Where a connection to an address goes: the address of all interfaces is this machine.
@@ -126,4 +161,23 @@ fn say_copied(progress: &CopyProgress) {
     let earlier = if *before == 0 { String::new() } else { format!(", {before} of them before the break") };
     let left_out = if *expired == 0 { String::new() } else { format!("; {expired} had expired") };
     _ = writeln!(stderr(), "{records} records copied{earlier}{left_out}");
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_node_is_of_a_cluster_that_knows_its_name_and_its_session() {
+        let node = |session| json!({ "node": "http://b", "replica_state": { "session": session } });
+        let own = json!({ "url": "http://a", "state": "self" });
+        let other = json!({ "nodes": [own, { "url": "http://b", "session": "07" }] });
+        assert!(is_of_cluster(&node("07"), &other));
+        // Another cluster whose nodes have the same names.
+        assert!(!is_of_cluster(&node("08"), &other));
+        assert!(!is_of_cluster(&json!({ "node": "http://b", "replica_state": null }), &other));
+        assert!(!is_of_cluster(&node("07"), &json!({})));
+    }
 }

@@ -5,7 +5,7 @@ use ladoga_env::Clock;
 use ladoga_env::real::RealClock;
 
 use super::super::Failure;
-use crate::client::{ClientError, Response, Url};
+use crate::client::{ClientError, Response};
 
 /// How soon a side is asked again if it does not say; twice as long after each attempt, up to the second.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -28,10 +28,9 @@ pub(super) enum Trouble {
 
 impl Trouble {
     /// What a side answers instead of what was expected.
-    pub(super) fn refused(url: &Url, response: Response) -> Trouble {
+    pub(super) fn refused(response: Response) -> Trouble {
         let (status, pause) = (response.status, pause_of(&response));
-        let reason = format!("{url} answered {status}: {}", response.line());
-        Trouble::of_status(status, reason, pause)
+        Trouble::of_status(status, response.refusal(), pause)
     }
 
     /// The same, of a part of an answer.
@@ -46,10 +45,11 @@ impl Trouble {
 impl From<ClientError> for Trouble {
     fn from(error: ClientError) -> Trouble {
         match error {
-            ClientError::Unreachable { .. } | ClientError::Broken { .. } | ClientError::Silent { .. } => {
-                Trouble::Passing { reason: error.to_string(), pause: None }
-            }
-            ClientError::NotHttp { .. } => Trouble::Lasting(error.into()),
+            ClientError::Unreachable { .. }
+            | ClientError::Broken { .. }
+            | ClientError::Silent { .. }
+            | ClientError::Cut { .. } => Trouble::Passing { reason: error.to_string(), pause: None },
+            ClientError::NotHttp { .. } | ClientError::NotANode { .. } => Trouble::Lasting(error.into()),
         }
     }
 }

@@ -1,6 +1,6 @@
 use super::super::Failure;
 use super::super::batch::LINE_BYTES_MAX;
-use super::super::range::Query;
+use super::super::range::{LINES, Query};
 use super::super::record::{BEGINNING_BYTES, key_and_expiry, key_of};
 use super::patience::{Patience, SILENCE_MAX, Trouble};
 use crate::client::{Request, Url, percent_encoded};
@@ -96,15 +96,14 @@ impl Source {
     /// Reads a page. What came of it before something goes wrong counts.
     fn page(&mut self, take: &mut impl FnMut(Lot) -> bool) -> Result<PageEnd, Trouble> {
         let target = query(&self.span).target("/v0/entities");
-        let field = Some(("accept", "application/x-ndjson"));
-        let request = Request { method: "GET", target, field, body: None };
+        let request = Request { method: "GET", target, field: LINES, body: None };
         let response = request.send_with_patience(&self.url, Some(SILENCE_MAX))?;
         if response.status != 200 {
-            return Err(Trouble::refused(&self.url, response));
+            return Err(Trouble::refused(response));
         }
         let (mut lines, mut lot, mut records, mut is_wanted) =
             (SplitLines::default(), Lot::default(), 0, true);
-        let read = response.body(|piece| {
+        let read = response.lines(|piece| {
             let mut hand_over = |item| {
                 records += 1;
                 lot.add(item);

@@ -87,7 +87,7 @@ fn send(sides: &Sides, body: &[u8], left: &mut Vec<&[u8]>) -> Result<Option<Trou
     let request = Request { method: "POST", target, field: None, body: Some(body) };
     let response = request.send_with_patience(&sides.to, Some(SILENCE_MAX))?;
     if response.status != 200 {
-        return Err(Trouble::refused(&sides.to, response));
+        return Err(Trouble::refused(response));
     }
     let answers = answers(response)?;
     let mut lines = answers.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
@@ -113,7 +113,7 @@ fn send(sides: &Sides, body: &[u8], left: &mut Vec<&[u8]>) -> Result<Option<Trou
 
 fn answers(response: Response) -> Result<Vec<u8>, Trouble> {
     let mut answers = Vec::new();
-    response.body(|piece| {
+    response.lines(|piece| {
         if answers.len() + piece.len() > ANSWERS_BYTES_MAX {
             let reason = format!("the answers to a batch take more than {ANSWERS_BYTES_MAX} bytes");
             return Err(Trouble::Lasting(Failure::Failed(reason)));

@@ -145,16 +145,15 @@ fn ask(url: &Url, kind: Kind, target: String, seconds: u32) -> Result<Taken, Fai
     let response = request.send_with_patience(url, Some(patience))?;
     let status = response.status;
     if status != OK && REFUSALS.contains(&status) {
-        return Err(Failure::Failed(response.line()));
+        return Err(Failure::refused(response));
     }
     let samples = response
         .header(PROFILE_HEADER)
         .and_then(|said| said.strip_prefix(kind.name())?.strip_prefix("; samples=")?.parse().ok());
     let (OK, Some(samples)) = (status, samples) else {
-        return Err(Failure::Failed(format!(
-            "{url} is no Ladoga node: it answered GET /debug/profile/{kind} with {status}, without the \
-             header {PROFILE_HEADER}. Give the URL of a node by --url"
-        )));
+        let found =
+            format!("an answer to GET /debug/profile/{kind} with {status} and no header {PROFILE_HEADER}");
+        return Err(response.not_a_node(found, "a profile").into());
     };
     let mut bytes = Vec::new();
     response.body(|piece| {

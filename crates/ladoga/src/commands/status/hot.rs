@@ -4,7 +4,7 @@ use std::io::{Write, stdout};
 use serde_json::Value;
 
 use super::get;
-use crate::client::Url;
+use crate::client::{ClientError, Url};
 use crate::commands::Failure;
 
 /// How wide a name may be in the table.
@@ -13,8 +13,12 @@ const NAME_WIDTH: usize = 48;
 /// Prints what clients ask a node for most.
 pub(super) fn hot(url: &Url) -> Result<(), Failure> {
     let text = get(url, "/v0/hot")?;
-    let report: Value = serde_json::from_str(&text)
-        .map_err(|error| Failure::Failed(format!("{url} sent hot keys that cannot be read: {error}")))?;
+    let report: Option<Value> = serde_json::from_str(&text).ok();
+    let report = report.filter(|report| report["reads"].is_object()).ok_or_else(|| {
+        let (found, expected) =
+            ("an answer of another kind".to_owned(), "the keys that clients ask for most");
+        ClientError::NotANode { url: url.clone(), found, expected }
+    })?;
     Ok(stdout().write_all(table(&report).as_bytes())?)
 }
 

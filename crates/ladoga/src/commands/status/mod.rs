@@ -30,9 +30,9 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<(), Failure> {
     }
     let response = ask(&url, "GET", "/v0/status")?;
     if response.status != 200 {
-        return Err(Failure::Failed(response.line()));
+        return Err(Failure::refused(response));
     }
-    writeln!(stdout(), "{url}: {}", response.line())?;
+    writeln!(stdout(), "{url}: {}", response.serving()?)?;
     match report(&url)? {
         Some(report) => Ok(stdout().write_all(table(&report).as_bytes())?),
         None => Ok(()),
@@ -43,7 +43,7 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<(), Failure> {
 fn get(url: &Url, path: &str) -> Result<String, Failure> {
     let response = ask(url, "GET", path)?;
     if response.status != 200 {
-        return Err(Failure::Failed(response.line()));
+        return Err(Failure::refused(response));
     }
     text_of(response, url)
 }

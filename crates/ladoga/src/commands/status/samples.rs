@@ -16,6 +16,11 @@ impl Samples {
         Samples(text.lines().filter(|line| !line.starts_with('#')).filter_map(sample).collect())
     }
 
+    /// Whether there is a metric that only nodes have.
+    pub(super) fn are_of_a_node(&self) -> bool {
+        self.0.iter().any(|sample| sample.name.starts_with("ladoga_"))
+    }
+
     /// The sum of a metric over all series that have each of these labels; `values` are those that a label may have.
     pub(super) fn sum(&self, name: &str, labels: &[(&str, &[&str])]) -> f64 {
         self.of(name, labels).map(|sample| sample.value).sum()
@@ -111,6 +116,7 @@ mod tests {
         assert_eq!(Some(samples.sum("f_total", &[("b", &["1"]), ("a", &["y"])])), Some(7.0));
         assert_eq!((samples.sum("plain", &[]), samples.sum("broken", &[])), (2.5, 0.0));
         assert_eq!(samples.state("f_state", "of"), Some("a \"b\\"));
+        assert!(!samples.are_of_a_node() && Samples::parse("ladoga_up 1\n").are_of_a_node());
         assert_eq!(samples.buckets("f_s_bucket", &[]), [(0.5, 1.0), (f64::INFINITY, 7.0)]);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::samples::Samples;
 use super::view::View;
 use super::{get, table};
-use crate::client::Url;
+use crate::client::{ClientError, Url};
 use crate::commands::Failure;
 use crate::commands::cluster::report;
 
@@ -22,13 +22,13 @@ struct Look {
 /// for a while.
 pub(super) fn watch(url: &Url, seconds: u32) -> Result<(), Failure> {
     let clock = ladoga_env::real::env()?.clock;
-    let look = || Ok(Look { samples: Samples::parse(&get(url, "/metrics")?), at_ns: clock.monotonic_ns() });
+    let look = || Ok(Look { samples: samples(url)?, at_ns: clock.monotonic_ns() });
     let mut before = look()?;
     let is_screen = stdout().is_terminal();
     loop {
         thread::sleep(Duration::from_secs(u64::from(seconds)));
         let shown = match look() {
-            Err(Failure::Failed(reason)) if is_screen => format!("{url}: {reason}\n"),
+            Err(Failure::Failed(reason)) if is_screen => format!("{reason}\n"),
             Err(Failure::Failed(reason)) => format!("failed: {reason}\n"),
             Err(failure) => return Err(failure),
             Ok(now) => {
@@ -46,6 +46,15 @@ pub(super) fn watch(url: &Url, seconds: u32) -> Result<(), Failure> {
         out.write_all([clear, &shown].concat().as_bytes())?;
         out.flush()?;
     }
+}
+
+fn samples(url: &Url) -> Result<Samples, Failure> {
+    let samples = Samples::parse(&get(url, "/metrics")?);
+    if samples.are_of_a_node() {
+        return Ok(samples);
+    }
+    let (found, expected) = ("no metric of a node".to_owned(), "some that begin with ladoga_");
+    Err(ClientError::NotANode { url: url.clone(), found, expected }.into())
 }
 
 fn screen(url: &Url, view: &View<'_>) -> String {

@@ -110,6 +110,62 @@ fn what_a_connection_keeps_is_bounded() {
     });
     assert!(grown < 16 << 20, "{grown} bytes");
     assert!(client.ask("EXEC").starts_with("*1000\r\n$-1\r\n"));
+    // However long it is itself.
+    let grown = grown_bytes(&node, || {
+        assert_eq!(client.ask("MULTI"), "+OK\r\n");
+        for _ in 0..40 {
+            let refused = request(&[b"WATCH", &vec![b'x'; 4 << 20]]);
+            client.send(&[&refused[..], &request(&[b"ECHO", &long[..70_000]])].concat());
+            assert!(client.reply().starts_with(b"-ERR WATCH inside MULTI"));
+            assert_eq!(client.reply(), b"+QUEUED\r\n");
+        }
+    });
+    assert!(grown < 32 << 20, "{grown} bytes");
+}
+
+/// Each cursor kept all keys that were read with its own.
+#[test]
+fn scans_that_have_not_ended_keep_little() {
+    let node = RespNode::start();
+    let mut client = node.connect();
+    let keys: Vec<String> = (0..5_000).map(|n| format!("{n:0100}")).collect();
+    let words = keys.iter().flat_map(|key| [key.as_bytes(), b"1"]);
+    let words: Vec<&[u8]> = std::iter::once(&b"MSET"[..]).chain(words).collect();
+    assert_eq!(client.ask_bytes(&words), b"+OK\r\n");
+    let grown = grown_bytes(&node, || {
+        for _ in 0..2_000 {
+            assert!(client.ask("SCAN 0 COUNT 1").starts_with("*2\r\n"));
+        }
+    });
+    assert!(grown < 24 << 20, "{grown} bytes");
+}
+
+/// What is watched was counted no more after a mistake, and after a key for which there was no room.
+#[test]
+fn what_connections_watch_is_bounded_together() {
+    let node = RespNode::launch(Launch::patient().flag("--fsync", "never").flag("--memory", "32MiB"));
+    let watch = |count: u32| {
+        let keys: Vec<Vec<u8>> =
+            (0..count).map(|n| [&n.to_be_bytes()[..], &[b'k'; 4_000]].concat()).collect();
+        request(&std::iter::once(&b"WATCH"[..]).chain(keys.iter().map(Vec::as_slice)).collect::<Vec<_>>())
+    };
+    for (count, is_spoiled) in [(450, true), (1_000, false)] {
+        let (words, mut idle) = (watch(count), Vec::new());
+        let grown = grown_bytes(&node, || {
+            for _ in 0..60 {
+                let mut client = node.connect();
+                client.send(&words);
+                let watched = client.reply();
+                assert!(watched == b"+OK\r\n" || watched.starts_with(b"-ERR over capacity"));
+                if is_spoiled {
+                    assert_eq!(client.ask("MULTI"), "+OK\r\n");
+                    assert!(client.ask("NOSUCH").starts_with("-ERR unknown command"));
+                }
+                idle.push(client);
+            }
+        });
+        assert!(grown < 48 << 20, "{count}: {grown} bytes");
+    }
 }
 
 #[test]

@@ -1,4 +1,7 @@
-use crate::client::RespNode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::client::{RespNode, request};
+use crate::support::{Launch, wait_until};
 
 #[test]
 fn a_transaction_is_done_at_its_end() {
@@ -111,4 +114,37 @@ fn check_and_set_loses_nothing() {
         }
     });
     assert_eq!(node.connect().ask("GET n"), format!("$3\r\n{}\r\n", threads * each));
+}
+
+/// Each read of the same key could find another value, as only the number of keys was looked at.
+#[test]
+fn a_transaction_that_reads_one_key_twice_finds_one_value() {
+    const READS: usize = 200;
+    let node = RespNode::launch(Launch::new().flag("--fsync", "never").flag("--threads", "2"));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut client = node.connect();
+            for n in 0_u64.. {
+                assert_eq!(client.ask(&format!("SET k {n:09}")), "+OK\r\n");
+                if is_over.load(Ordering::Acquire) {
+                    break;
+                }
+            }
+        });
+        let mut client = node.connect();
+        wait_until("a value", || client.ask("GET k") != "$-1\r\n");
+        let words =
+            [request(&[b"MULTI"]), request(&[b"GET", b"k"]).repeat(READS), request(&[b"EXEC"])].concat();
+        for _ in 0..300 {
+            client.send(&words);
+            assert_eq!(client.reply(), b"+OK\r\n");
+            (0..READS).for_each(|_| assert_eq!(client.reply(), b"+QUEUED\r\n"));
+            let found = String::from_utf8(client.reply()).expect("text");
+            let mut values = found.split("$9\r\n").skip(1);
+            let first = values.next().expect("a value");
+            assert!(values.all(|value| value == first), "{found}");
+        }
+        is_over.store(true, Ordering::Release);
+    });
 }

@@ -21,6 +21,23 @@ fn values_of_every_length_are_kept() {
     }
 }
 
+/// What is too long for one step is written side by side, and the last value of a key counts.
+#[test]
+fn the_last_value_of_a_key_that_is_set_twice_counts() {
+    let node = RespNode::start();
+    let mut client = node.connect();
+    let large = value(1, 300_000);
+    for n in 0..20 {
+        let (key, other) = (format!("k{n}"), format!("n{n}"));
+        let words = [&b"MSET"[..], key.as_bytes(), &large, key.as_bytes(), b"last"];
+        assert_eq!(client.ask_bytes(&words), b"+OK\r\n");
+        assert_eq!(client.ask(&format!("GET {key}")), "$4\r\nlast\r\n");
+        let words = [&b"MSETNX"[..], other.as_bytes(), &large, other.as_bytes(), b"last"];
+        assert_eq!(client.ask_bytes(&words), b":1\r\n");
+        assert_eq!(client.ask(&format!("GET {other}")), "$4\r\nlast\r\n");
+    }
+}
+
 #[test]
 fn large_values_take_every_option() {
     let node = RespNode::start();

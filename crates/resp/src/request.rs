@@ -2,8 +2,6 @@ use std::ops::Index;
 
 use bytes::Bytes;
 
-/// A request up to this length is copied to be kept. What it arrived in may be much longer.
-const COPIED_BYTES_MAX: usize = 64 << 10;
 /// So many arguments need no memory of their own.
 const PLACES_NEAR: usize = 8;
 
@@ -91,14 +89,14 @@ impl Request {
         (number..self.len()).map(|number| &self[number])
     }
 
-    /// The same in memory of its own, so that it does not keep what arrived around it. A long one has that already, more or less.
+    /// The same in memory of its own, so that it does not keep what arrived around it: that may be much longer, however long it is.
     #[must_use]
     pub fn detached(&self) -> Request {
-        let frame = match self.frame.len() {
-            ..=COPIED_BYTES_MAX => Bytes::copy_from_slice(&self.frame),
-            _ => self.frame.clone(),
-        };
-        Request { frame, ..self.clone() }
+        Request {
+            before: self.before.iter().map(|argument| Bytes::copy_from_slice(argument)).collect(),
+            frame: Bytes::copy_from_slice(&self.frame),
+            places: self.places.clone(),
+        }
     }
 
     /// How many bytes of memory it holds.
@@ -125,11 +123,16 @@ mod tests {
 
     #[test]
     fn a_request_that_is_kept_keeps_nothing_else() {
-        let arrived = Bytes::from(vec![b'x'; 100]);
-        let request = Request::of(arrived.slice(40..50), vec![(0, 4), (4, 6)]);
-        let detached = request.detached();
-        assert_eq!(detached, request);
-        assert!(!arrived.as_ptr_range().contains(&detached[0].as_ptr()));
-        assert!(arrived.as_ptr_range().contains(&request[0].as_ptr()));
+        let arrived = Bytes::from(vec![b'x'; 300_000]);
+        for length in [10, 100_000] {
+            let frame = Request::of(arrived.slice(40..40 + length), vec![(0, 4), (4, 6)]);
+            let request = Request { before: vec![arrived.slice(0..30)], ..frame };
+            let detached = request.detached();
+            assert_eq!(detached, request);
+            for number in 0..3 {
+                assert!(!arrived.as_ptr_range().contains(&detached[number].as_ptr()));
+                assert!(arrived.as_ptr_range().contains(&request[number].as_ptr()));
+            }
+        }
     }
 }

@@ -1,5 +1,5 @@
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 use ladoga_model::{Stamp, Value, Version};
@@ -18,7 +18,10 @@ pub(super) type Watched = (Bytes, Seen);
 pub(super) struct Overlay {
     /// Keys that must be as they were: first those that are watched, then those that were read.
     pub(super) seen: Vec<(Bytes, Seen)>,
-    read: HashSet<Bytes>,
+    /// Where in `seen` a key is that was read.
+    read: HashMap<Bytes, usize>,
+    /// Where in `seen` a key is that was not always the same when it was read.
+    pub(super) torn: Option<usize>,
     pub(super) written: BTreeMap<Bytes, Written>,
     memory: Option<Memory>,
     /// Why the store did not answer a command; then nothing of the transaction happens.
@@ -65,11 +68,15 @@ impl Overlay {
 
     /// A key was read. What counts is what it was like the first time.
     pub(super) fn saw(&mut self, key: &[u8], seen: Seen) {
-        if !self.read.contains(key) {
-            let key = Bytes::copy_from_slice(key);
-            self.read.insert(key.clone());
-            self.seen.push((key, seen));
+        if let Some(&number) = self.read.get(key) {
+            if self.seen[number].1 != seen {
+                self.torn.get_or_insert(number);
+            }
+            return;
         }
+        let key = Bytes::copy_from_slice(key);
+        self.read.insert(key.clone(), self.seen.len());
+        self.seen.push((key, seen));
     }
 
     /// A key gets a value, or loses the one that it has.
@@ -136,7 +143,10 @@ mod tests {
         let mut overlay = Overlay::new(Vec::new(), None);
         let seen = |timestamp| Seen { version: Some(Version { timestamp, node: 0 }), is_there: true };
         overlay.saw(b"a", seen(7));
+        overlay.saw(b"a", seen(7));
+        assert_eq!(overlay.torn, None);
         overlay.saw(b"a", seen(8));
+        assert_eq!(overlay.torn, Some(0));
         assert_eq!(overlay.seen, [(Bytes::from_static(b"a"), seen(7))]);
         assert!(overlay.cell(b"a").is_none());
         overlay

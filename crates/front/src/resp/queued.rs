@@ -41,12 +41,10 @@ impl Transaction {
         self.queued.is_some()
     }
 
-    /// What was said cannot be understood.
+    /// What was said cannot be understood. Nothing of it is going to be done, whatever has become of what is watched.
     pub(super) fn spoil(&mut self) {
         if self.queued.is_some() {
-            let watched = std::mem::take(&mut self.watched);
-            *self =
-                Transaction { queued: Some(Vec::new()), is_spoiled: true, watched, ..Transaction::default() };
+            *self = Transaction { queued: Some(Vec::new()), is_spoiled: true, ..Transaction::default() };
         }
     }
 
@@ -82,8 +80,7 @@ impl Transaction {
             return Reply::Simple("QUEUED");
         }
         let request = request.detached();
-        self.queued_bytes += request.memory_bytes() as u64;
-        if let Err(full) = self.hold(door, address) {
+        if let Err(full) = self.hold(request.memory_bytes(), door, address) {
             self.spoil();
             return full.into_reply();
         }
@@ -101,21 +98,26 @@ impl Transaction {
         door: &Door<K>,
         address: Address,
     ) -> Result<(), Failed> {
-        self.queued_bytes += (key.len() + size_of::<Watched>()) as u64;
-        self.hold(door, address)?;
+        self.hold(key.len() + size_of::<Watched>(), door, address)?;
         self.watched.push((Bytes::copy_from_slice(key), seen));
         Ok(())
     }
 
-    /// Takes room for what is queued and watched: twice as much, so that it need not be taken for each. Nobody gives way for it.
-    fn hold<K>(&mut self, door: &Door<K>, address: Address) -> Result<(), Failed> {
-        let held_bytes = self.room.as_ref().map_or(QUEUED_BYTES_UNCOUNTED, |(_, bytes)| *bytes);
-        if self.queued_bytes <= held_bytes {
-            return Ok(());
+    /// It holds so many bytes more: room is taken for twice as much, so that this need not happen each time. Nobody gives way for it.
+    /// If there is none, it holds what it did.
+    fn hold<K>(&mut self, bytes: usize, door: &Door<K>, address: Address) -> Result<(), Failed> {
+        let queued_bytes = self.queued_bytes + bytes as u64;
+        let doubled = 2 * queued_bytes;
+        match &mut self.room {
+            None if queued_bytes <= QUEUED_BYTES_UNCOUNTED => {}
+            None => self.room = Some((door.core.bodies.enter_if_room(address, doubled)?, doubled)),
+            Some((_, held_bytes)) if queued_bytes <= *held_bytes => {}
+            Some((permit, held_bytes)) => {
+                permit.grow_if_room(doubled - *held_bytes)?;
+                *held_bytes = doubled;
+            }
         }
-        let bytes = 2 * self.queued_bytes;
-        drop(self.room.take());
-        self.room = Some((door.core.bodies.enter_if_room(address, bytes)?, bytes));
+        self.queued_bytes = queued_bytes;
         Ok(())
     }
 

@@ -265,7 +265,7 @@ pub(super) async fn scan<K: KeyValue>(call: StoreCall<K>, request: Request) -> C
         }
     }
     if let Some(last) = last {
-        cursor = call.door.cursors.after(last);
+        cursor = call.door.cursors.after(&last);
     }
     Ok(Reply::Array(vec![Reply::Text(cursor.to_string()), Reply::Array(found)]).into())
 }

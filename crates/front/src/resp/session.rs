@@ -89,8 +89,11 @@ impl Session {
         self.nodes
     }
 
+    /// What the client wants to hear. Who hears nothing skips nothing.
     pub(super) fn reply(&self, replies: Replies) {
-        self.replies.set(replies);
+        if replies != Replies::SkipsThis || self.replies.get() != Replies::Off {
+            self.replies.set(replies);
+        }
     }
 
     /// Whether the request in turn is answered. Asked once for each.
@@ -118,5 +121,7 @@ mod tests {
         assert_eq!([(); 3].map(|()| session.wants_reply()), [false, false, true]);
         session.reply(Replies::Off);
         assert_eq!([(); 2].map(|()| session.wants_reply()), [false, false]);
+        session.reply(Replies::SkipsThis);
+        assert_eq!([(); 3].map(|()| session.wants_reply()), [false; 3]);
     }
 }

@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::Poll;
@@ -218,6 +219,9 @@ async fn put_pairs<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Resul
     }
     let put = |number| call.put(request.bytes(number), request.bytes(number + 1), Precondition::None, None);
     if !call.is_in_transaction() {
+        // Side by side: of a key that is there twice, the last value counts.
+        let last: HashMap<&[u8], usize> = keys.iter().map(|&number| (&request[number], number)).collect();
+        let keys = keys.into_iter().filter(|number| last[&request[*number]] == *number).collect();
         return all(keys, put).await.map(drop);
     }
     for (count, number) in keys.into_iter().enumerate() {

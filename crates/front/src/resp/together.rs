@@ -92,8 +92,11 @@ impl<K: KeyValue> StoreCall<K> {
     pub(super) async fn commit(&self, overlay: &RefCell<Overlay>) -> Result<Result<(), Changed>, Failed> {
         let mut overlay = std::mem::take(&mut *overlay.borrow_mut());
         let (seen, written) = (std::mem::take(&mut overlay.seen), std::mem::take(&mut overlay.written));
+        if let Some(number) = overlay.torn {
+            return Ok(Err(Changed(number)));
+        }
         if written.is_empty() && seen.len() < 2 {
-            // One read is a step by itself.
+            // Reads of one key that found the same are a step by themselves.
             return Ok(Ok(()));
         }
         if let Some((key, _)) = written.first_key_value() {

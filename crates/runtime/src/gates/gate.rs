@@ -130,6 +130,15 @@ impl Permit {
         Ok(())
     }
 
+    /// As [`Permit::grow`], but granted at once, and no holder gives way for it.
+    pub fn grow_if_room(&self, amount: u64) -> Result<(), OverCapacity> {
+        let mut inside = self.gate.look();
+        let has_room = inside.share.has_room(amount);
+        let grown = if has_room { inside.share.grow(self.number, amount) } else { Err(Full) };
+        inside.wake(&grown.map_err(|full| self.gate.refused(self.address, full))?);
+        Ok(())
+    }
+
     /// Waits until the holders that give way for it have left.
     pub async fn granted(&self) {
         poll_fn(|context| {

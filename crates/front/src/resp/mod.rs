@@ -44,6 +44,7 @@ mod pauses;
 mod queued;
 mod receive;
 mod replies;
+mod room;
 mod scan;
 mod serve;
 mod served;

@@ -3,11 +3,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 use ladoga_model::{Stamp, Value, Version};
-use ladoga_runtime::{Address, Gate, OverCapacity, Permit};
+use ladoga_runtime::{Address, Gate, OverCapacity};
 use ladoga_service::{Error, Seen, StoredCell};
 
-/// What a transaction holds of memory before that is counted.
-const UNCOUNTED_BYTES: u64 = 16 << 10;
+use super::room::Room;
 
 /// A key that is watched, and what it was like then.
 pub(super) type Watched = (Bytes, Seen);
@@ -23,7 +22,7 @@ pub(super) struct Overlay {
     /// Where in `seen` a key is that was not always the same when it was read.
     pub(super) torn: Option<usize>,
     pub(super) written: BTreeMap<Bytes, Written>,
-    memory: Option<Memory>,
+    room: Option<(Room, Gate, Address)>,
     /// Why the store did not answer a command; then nothing of the transaction happens.
     failure: Option<Error>,
 }
@@ -36,26 +35,11 @@ pub(super) struct Written {
     pub(super) expires_at_ms: u64,
 }
 
-/// What it may hold of the memory for values.
-struct Memory {
-    gate: Gate,
-    address: Address,
-    bytes: u64,
-    held_bytes: u64,
-    permits: Vec<Permit>,
-}
-
 impl Overlay {
     /// For a transaction that depends on these keys. With a gate, what it holds is counted there, for this address.
     pub(super) fn new(watched: Vec<Watched>, counted: Option<(Gate, Address)>) -> Overlay {
-        let memory = counted.map(|(gate, address)| Memory {
-            gate,
-            address,
-            bytes: 0,
-            held_bytes: UNCOUNTED_BYTES,
-            permits: Vec::new(),
-        });
-        Overlay { seen: watched, memory, ..Overlay::default() }
+        let room = counted.map(|(gate, address)| (Room::default(), gate, address));
+        Overlay { seen: watched, room, ..Overlay::default() }
     }
 
     /// What a key has if it was written.
@@ -91,21 +75,15 @@ impl Overlay {
         Ok(())
     }
 
-    /// It holds so many bytes more: room is taken for twice as much, so that this need not happen each time. Nobody gives way for it,
-    /// and it does not wait, since it holds what others wait for.
+    /// It holds so many bytes more.
     pub(super) fn hold(&mut self, bytes: u64) -> Result<(), OverCapacity> {
-        let Some(memory) = &mut self.memory else { return Ok(()) };
-        memory.bytes += bytes;
-        if memory.bytes > memory.held_bytes {
-            memory.permits.push(memory.gate.enter_if_room(memory.address, memory.bytes)?);
-            memory.held_bytes += memory.bytes;
-        }
-        Ok(())
+        let Some((room, gate, address)) = &mut self.room else { return Ok(()) };
+        room.hold(bytes, gate, *address)
     }
 
     /// Whether what it holds is counted, so that it may not wait for more.
     pub(super) const fn is_counted(&self) -> bool {
-        self.memory.is_some()
+        self.room.is_some()
     }
 
     /// The store did not answer.

@@ -1,26 +1,24 @@
 use bytes::Bytes;
 use ladoga_resp::{Reply, Request};
-use ladoga_runtime::{Address, Permit};
+use ladoga_runtime::Address;
 use ladoga_service::Seen;
 
 use super::arguments::is;
 use super::failed::Failed;
 use super::overlay::Watched;
+use super::room::Room;
 use super::table::{Command, Verb};
 use crate::door::Door;
-
-/// A transaction of up to this length takes no room of its own.
-const QUEUED_BYTES_UNCOUNTED: u64 = 16 << 10;
 
 /// What a connection was told between `MULTI` and `EXEC`, and which keys it watches.
 #[derive(Default)]
 pub(super) struct Transaction {
     /// None outside of `MULTI`.
     pub(super) queued: Option<Vec<(&'static Command, Request)>>,
-    queued_bytes: u64,
     /// As of which tokens of the node it began, if there are any.
     pub(super) generation: Option<u64>,
-    pub(super) room: Option<(Permit, u64)>,
+    /// For what is queued and watched.
+    pub(super) room: Room,
     /// Whether something in it was wrong, so that nothing of it is done.
     pub(super) is_spoiled: bool,
     pub(super) watched: Vec<Watched>,
@@ -80,9 +78,9 @@ impl Transaction {
             return Reply::Simple("QUEUED");
         }
         let request = request.detached();
-        if let Err(full) = self.hold(request.memory_bytes(), door, address) {
+        if let Err(full) = self.room.hold(request.memory_bytes() as u64, &door.core.bodies, address) {
             self.spoil();
-            return full.into_reply();
+            return Failed::from(full).into_reply();
         }
         if let Some(queued) = &mut self.queued {
             queued.push((command, request));
@@ -98,26 +96,9 @@ impl Transaction {
         door: &Door<K>,
         address: Address,
     ) -> Result<(), Failed> {
-        self.hold(key.len() + size_of::<Watched>(), door, address)?;
+        let bytes = key.len() + size_of::<Watched>();
+        self.room.hold(bytes as u64, &door.core.bodies, address)?;
         self.watched.push((Bytes::copy_from_slice(key), seen));
-        Ok(())
-    }
-
-    /// It holds so many bytes more: room is taken for twice as much, so that this need not happen each time. Nobody gives way for it.
-    /// If there is none, it holds what it did.
-    fn hold<K>(&mut self, bytes: usize, door: &Door<K>, address: Address) -> Result<(), Failed> {
-        let queued_bytes = self.queued_bytes + bytes as u64;
-        let doubled = 2 * queued_bytes;
-        match &mut self.room {
-            None if queued_bytes <= QUEUED_BYTES_UNCOUNTED => {}
-            None => self.room = Some((door.core.bodies.enter_if_room(address, doubled)?, doubled)),
-            Some((_, held_bytes)) if queued_bytes <= *held_bytes => {}
-            Some((permit, held_bytes)) => {
-                permit.grow_if_room(doubled - *held_bytes)?;
-                *held_bytes = doubled;
-            }
-        }
-        self.queued_bytes = queued_bytes;
         Ok(())
     }
 

@@ -62,8 +62,8 @@ impl<K: KeyValue> Conversation<'_, K> {
             self.room = Some(room);
             return received;
         }
-        let queued = self.session.transaction.room.take();
-        let held = queued.as_ref().map(|(permit, _)| (permit, Unfinished::Transaction));
+        let queued = std::mem::take(&mut self.session.transaction.room);
+        let held = queued.permit().map(|permit| (permit, Unfinished::Transaction));
         let received = self.receive_by(held, Taken::Value).await;
         self.session.transaction.room = queued;
         received

@@ -10,7 +10,7 @@ use crate::blob::{Blob, BlobRegistry};
 use crate::check::{CheckReport, LargeCheck, check_table};
 use crate::engine::{cell_of, levels_of};
 use crate::error::Error;
-use crate::iterator::{HELD_BYTES_MAX, Merge};
+use crate::iterator::Merge;
 use crate::levels::Levels;
 use crate::record::BlobPointer;
 use crate::segment_reader::LargeValue;
@@ -74,7 +74,7 @@ impl OfflineStore {
     pub fn cells(&self) -> Result<OfflineCells, Error> {
         let mut sources = Vec::new();
         self.levels.add_sources(&mut sources, |_| true);
-        Ok(OfflineCells { merge: Merge::forward(sources, b"", HELD_BYTES_MAX)? })
+        Ok(OfflineCells { merge: Merge::forward(sources, b"", usize::MAX)? })
     }
 }
 

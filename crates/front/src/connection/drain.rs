@@ -1,9 +1,5 @@
 use std::cell::Cell;
 
-use ladoga_http1::server::Connection;
-
-use super::link::Link;
-
 /// What a client takes while nothing more can be written to it. The system has room for more only once a third of a socket's
 /// buffer is free, which a slow client takes many seconds for; what the client has acknowledged shows sooner.
 ///
@@ -45,27 +41,6 @@ impl Drain {
         let counted = written.min(self.ahead.get());
         self.ahead.set(self.ahead.get() - counted);
         written - counted
-    }
-}
-
-impl Link {
-    /// What the client took while nothing could be written to it, since this was asked last.
-    pub(crate) fn take_drained(&self) -> u64 {
-        self.socket.drain().take()
-    }
-
-    /// How many of these bytes, which were written, were not answered by [`Link::take_drained`] before.
-    pub(crate) fn uncounted(&self, written: u64) -> u64 {
-        self.socket.drain().uncounted(written)
-    }
-
-    /// Has a client that takes something, however slowly, count as one that does. Its task looks at what that was.
-    pub(super) fn look_at_drain(&self, http: &mut Connection, now_ms: u64) {
-        let taken = self.socket.look_at_drain();
-        if taken > 0 {
-            http.drained(taken, now_ms);
-            self.ending.wake();
-        }
     }
 }
 

@@ -2,6 +2,7 @@ use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
 
+use ladoga_http1::server::Connection;
 use ladoga_runtime::{Displaced, Permit};
 use ladoga_server::Limits;
 use ladoga_service::{Later, Piece, Pieces, StoreError};
@@ -102,6 +103,27 @@ pub(crate) async fn flush_unless_displaced(link: &Link, permit: &Permit) -> Resu
         flushed.map_err(StreamError::from)
     })
     .await
+}
+
+impl Link {
+    /// What the client took while nothing could be written to it, since this was asked last.
+    pub(crate) fn take_drained(&self) -> u64 {
+        self.socket.drain().take()
+    }
+
+    /// How many of these bytes, which were written, were not answered by [`Link::take_drained`] before.
+    pub(crate) fn uncounted(&self, written: u64) -> u64 {
+        self.socket.drain().uncounted(written)
+    }
+
+    /// Has a client that takes something, however slowly, count as one that does. Its task looks at what that was.
+    pub(super) fn look_at_drain(&self, http: &mut Connection, now_ms: u64) {
+        let taken = self.socket.look_at_drain();
+        if taken > 0 {
+            http.drained(taken, now_ms);
+            self.ending.wake();
+        }
+    }
 }
 
 /// The client is waited for. What it takes meanwhile is counted.

@@ -9,10 +9,11 @@ use ladoga_env::sim::{self, SimRng};
 use ladoga_model::{Stamp, Version};
 
 use super::range::Side;
-use crate::iterator::HELD_BYTES_MAX;
 use crate::{Background, Durability, Engine, Options, Value, WriteBatch};
 
 const KEYS: u64 = 200;
+/// What a range holds with a budget of 64 MiB.
+const HELD_BYTES: usize = 128 << 10;
 const LONGEST_BYTES: u64 = 100 << 10;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -65,22 +66,21 @@ fn a_range_that_rests_holds_little_and_misses_nothing() {
                 let next = if side == Side::Front { range.next() } else { range.next_back() };
                 let Some((key, value)) = next.expect("sound") else { break };
                 let Value::Inline(value) = value else { panic!("no value is large") };
-                assert!(range.held_bytes() < HELD_BYTES_MAX + 2 * LONGEST_BYTES as usize);
+                assert!(range.held_bytes() < HELD_BYTES + 2 * LONGEST_BYTES as usize);
                 found.push((key, value));
-                if found.len() as u64 % rests_every == 0 {
+                if (found.len() as u64).is_multiple_of(rests_every) {
                     range.rest().expect("sound");
                     range.rest().expect("sound");
-                    assert!(range.held_bytes() <= HELD_BYTES_MAX + (8 << 10), "{}", range.held_bytes());
+                    assert!(range.held_bytes() <= HELD_BYTES + (8 << 10), "{}", range.held_bytes());
                 }
             }
             if side == Side::Back {
                 found.reverse();
             }
             assert_eq!(found.len(), expected.len());
-            let is_expected = |((key, value), expected): (&(Bytes, Bytes), &(&Vec<u8>, &Vec<u8>))| {
-                key == expected.0.as_slice() && value == expected.1.as_slice()
-            };
-            assert!(found.iter().zip(&expected).all(is_expected), "{side:?}, {rests_every}");
+            for ((key, value), (expected_key, expected_value)) in found.iter().zip(&expected) {
+                assert!(key == expected_key.as_slice() && value == expected_value.as_slice(), "{side:?}");
+            }
         }
     }
     engine.close().expect("a store that closes");

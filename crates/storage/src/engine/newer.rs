@@ -3,7 +3,7 @@ use bytes::Bytes;
 use super::Snapshot;
 use super::range::cell_of;
 use crate::error::Error;
-use crate::iterator::{HELD_BYTES_MAX, Merge};
+use crate::iterator::Merge;
 use crate::value::Cell;
 
 /// The cells of some keys that were written within some time, by their versions: deletions and what has expired included, the
@@ -31,7 +31,7 @@ impl Snapshot {
     /// nothing as new are not read.
     pub fn newer(&self, start: &[u8], end: Option<&[u8]>, after: u64, up_to: u64) -> Result<Newer, Error> {
         let sources = self.sources_if(|meta| meta.newest.timestamp > after);
-        let merge = Merge::forward(sources, start, HELD_BYTES_MAX)?;
+        let merge = Merge::forward(sources, start, self.held_bytes_max())?;
         Ok(Newer { snapshot: self.clone(), merge, end: end.map(<[u8]>::to_vec), after, up_to })
     }
 }

@@ -2,7 +2,7 @@ use bytes::Bytes;
 
 use super::Snapshot;
 use crate::error::Error;
-use crate::iterator::{HELD_BYTES_MAX, Merge, Source};
+use crate::iterator::{Merge, Source};
 use crate::record::{Kind, Record};
 use crate::value::{Cell, Value, value_from_parts};
 
@@ -123,12 +123,11 @@ impl Range {
 
     fn take(&mut self, side: Side, is_live: bool, looks: &mut u32) -> Result<RangeStep, Error> {
         self.maybe_refresh();
+        let held_bytes = self.snapshot.held_bytes_max();
         let mut merge = match (side, self.place(side).take()) {
             (_, Some(merge)) => merge,
-            (Side::Front, None) => Merge::forward(self.snapshot.sources(), &self.start, HELD_BYTES_MAX)?,
-            (Side::Back, None) => {
-                Merge::backward(self.snapshot.sources(), self.end.as_deref(), HELD_BYTES_MAX)?
-            }
+            (Side::Front, None) => Merge::forward(self.snapshot.sources(), &self.start, held_bytes)?,
+            (Side::Back, None) => Merge::backward(self.snapshot.sources(), self.end.as_deref(), held_bytes)?,
         };
         let step = self.look(&mut merge, is_live, looks)?;
         match &step {

@@ -7,10 +7,6 @@ use crate::error::Error;
 use crate::record::Record;
 use crate::table::{LONG_BLOCK_BYTES, TableCursor};
 
-/// What a merge for a client holds of blocks beside the one with the current record. A dozen blocks of the usual length are
-/// less; blocks with a long value, of up to 256 KiB each, are let go of until it is their turn.
-pub(crate) const HELD_BYTES_MAX: usize = 128 << 10;
-
 /// Merges sources into one sequence in which each key appears once, in its newest version.
 ///
 /// Looks at every source for every record: there are about ten, and their current keys are in cache, which beats
@@ -22,6 +18,8 @@ pub(crate) struct Merge {
     winner: Option<usize>,
     /// Whether the current record is used, so that the next one is wanted.
     is_taken: bool,
+    /// What is held of blocks beside the one with the current record. Blocks with a long value, of up to 256 KiB each, are let go of
+    /// until it is their turn if they are more.
     held_bytes_max: usize,
 }
 
@@ -68,6 +66,7 @@ impl Merge {
     }
 
     /// To the record that is next, if the current one is used; loads it if it was let go of.
+    #[inline]
     pub(crate) fn go_on(&mut self) -> Result<(), Error> {
         if std::mem::take(&mut self.is_taken) { self.advance() } else { self.load() }
     }
@@ -121,6 +120,7 @@ impl Merge {
     }
 
     /// Loads the current record if it was let go of.
+    #[inline]
     fn load(&mut self) -> Result<(), Error> {
         match self.winner.and_then(|winner| self.sources[winner].table_cursor_mut()) {
             Some(cursor) => cursor.load(),
@@ -151,6 +151,7 @@ impl Merge {
     }
 }
 
+#[inline]
 fn has_long_block(source: &Source) -> bool {
     source.table_cursor().is_some_and(|cursor| cursor.held_bytes() > LONG_BLOCK_BYTES)
 }

@@ -4,7 +4,7 @@ mod level;
 mod merge;
 
 pub(crate) use level::LevelCursor;
-pub(crate) use merge::{HELD_BYTES_MAX, Merge};
+pub(crate) use merge::Merge;
 
 use bytes::Bytes;
 use ladoga_model::Version;
@@ -41,12 +41,11 @@ impl Source {
         }
     }
 
-    /// Bytes of the current record, kept alive without a copy if its block is long.
+    /// Bytes of the current record, kept alive without a copy if they are most of their block.
+    #[inline]
     pub(crate) fn keep(&self, part: &[u8]) -> Bytes {
         match self.table_cursor() {
-            Some(cursor) if cursor.held_bytes() > LONG_BLOCK_BYTES && part.len() > LONG_BLOCK_BYTES / 2 => {
-                cursor.share(part)
-            }
+            Some(cursor) if part.len() > LONG_BLOCK_BYTES / 2 => cursor.share(part),
             _ => Bytes::copy_from_slice(part),
         }
     }
@@ -87,6 +86,7 @@ impl Source {
     }
 
     /// The walk through a table that the current record is from, unless it is from a memtable.
+    #[inline]
     pub(crate) fn table_cursor(&self) -> Option<&TableCursor> {
         match self {
             Source::Memtable(_) => None,
@@ -96,6 +96,7 @@ impl Source {
     }
 
     /// The same, to let go of its block or to load that again.
+    #[inline]
     pub(crate) const fn table_cursor_mut(&mut self) -> Option<&mut TableCursor> {
         match self {
             Source::Memtable(_) => None,

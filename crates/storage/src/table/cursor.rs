@@ -83,13 +83,17 @@ impl TableCursor {
     /// The key and the version of the record at the current position, or `None` at the end.
     #[inline]
     pub(crate) fn head(&self) -> Result<Option<(&[u8], Version)>, Error> {
-        if let Some(Position { held: Held::Head(key, version), .. }) = &self.position {
-            return Ok(Some((key, *version)));
-        }
-        Ok(self.record()?.map(|record| (record.key, record.stamp.version)))
+        let Some(position) = &self.position else { return Ok(None) };
+        let block = match &position.held {
+            Held::Block(block) => block,
+            Held::Head(key, version) => return Ok(Some((key, *version))),
+        };
+        let record = block.record(position.index).ok_or_else(|| self.table.broken(position.offset))?;
+        Ok(Some((record.key, record.stamp.version)))
     }
 
     /// How much of the memory of its block it holds.
+    #[inline]
     pub(crate) fn held_bytes(&self) -> usize {
         match &self.position {
             Some(Position { held: Held::Block(block), .. }) => block.memory_bytes(),
@@ -116,6 +120,7 @@ impl TableCursor {
     }
 
     /// Reads the block again that was let go of.
+    #[inline]
     pub(crate) fn load(&mut self) -> Result<(), Error> {
         if let Some(Position { block_index, held: Held::Head(..), .. }) = self.position {
             let (block, _) = self.read(block_index)?;

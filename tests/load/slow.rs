@@ -56,6 +56,51 @@ fn readers_that_stop_reading_cost_little_and_hold_up_nobody() {
     check_service(&node);
 }
 
+/// Each value is a block of its own, and each table has one at hand: a range had a dozen of them in memory, and two pieces beside.
+#[test]
+fn ranges_of_long_values_that_nobody_reads_take_a_piece_each() {
+    const VALUES: u64 = 400;
+    const LONGEST_INLINE: usize = (256 << 10) - 1;
+    /// A piece for each of 21 answers are 6 MiB. Beside that is what four threads take to read them, and the allocator keeps for them.
+    const RANGES: u64 = 24 * MIB;
+    let node = small_node();
+    let mut writer = node.connect();
+    let key = |index: u64| format!("key{index:04}").into_bytes();
+    for index in 0..VALUES {
+        // In no order, so that tables overlap.
+        let index = index * 171 % VALUES;
+        writer.put(key(index), &value(index, LONGEST_INLINE));
+    }
+    let before = node.peak_resident_bytes();
+    let mut stalled: Vec<Connection> = (0..32).map(|_| node.connect()).collect();
+    for connection in &mut stalled {
+        connection.send_request("GET", &range("key", None), None);
+    }
+    // All have their turn: some begin, and the others are refused.
+    let mut begun: Vec<&mut Connection> = stalled
+        .iter_mut()
+        .filter_map(|stalled| (stalled.response_head().status == 200).then_some(stalled))
+        .collect();
+    assert!(begun.len() > 16, "{} of them have begun", begun.len());
+    let peak = node.peak_resident_bytes();
+    assert!(peak < before + RANGES, "{} MiB resident, of which {} MiB before", peak / MIB, before / MIB);
+    // Who reads on has missed nothing. (The first may have given way to the last.)
+    let reader = begun.pop().expect("some have begun");
+    for index in 0..VALUES {
+        let (found_key, found) = reader.next_record().expect("a stream").expect("a record");
+        assert_eq!(found_key, key(index));
+        assert!(found == value(index, LONGEST_INLINE), "key{index:04}");
+    }
+    assert_eq!(reader.next_record().expect("the end of a stream"), None);
+    let peak = node.peak_resident_bytes();
+    assert!(
+        peak < before + RANGES,
+        "{} MiB resident after a whole range, {} MiB before",
+        peak / MIB,
+        before / MIB
+    );
+}
+
 #[test]
 fn a_reader_that_pauses_gets_its_snapshot_however_much_is_written_meanwhile() {
     let node = small_node();

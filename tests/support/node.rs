@@ -256,6 +256,11 @@ impl Node {
         self.memory_bytes("VmRSS:")
     }
 
+    /// The most memory that it has had resident, in bytes.
+    pub(crate) fn peak_resident_bytes(&self) -> u64 {
+        self.memory_bytes("VmHWM:")
+    }
+
     /// Those of it that are of no file: neither code, which depends on the build, nor files that are mapped.
     pub(crate) fn anonymous_bytes(&self) -> u64 {
         self.memory_bytes("RssAnon:")

@@ -11,8 +11,7 @@ use ladoga_service::KeyValue;
 
 /// How long a client that sends is waited for before its rate is judged.
 const UPLOAD_WINDOW_MS: u64 = 2_000;
-/// The same for one that reads. The buffers of the sockets hide for longer what it does: what it took shows once a third of
-/// them is free.
+/// The same for one that reads. The buffers of the sockets hide for longer what it does: its own tells of what it took in steps.
 const STREAM_WINDOW_MS: u64 = 5_000;
 
 /// What the event loops of a process share, whatever service is behind them.

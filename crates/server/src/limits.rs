@@ -15,6 +15,8 @@ pub struct Limits {
     pub connections_max: usize,
     /// Answers of ranges and of large values under way at a time.
     pub streams_max: usize,
+    /// Whether of each of these one piece is read ahead while the client takes another.
+    pub reads_ahead: bool,
     /// Large values on their way in at a time.
     pub uploads_max: usize,
     /// Bytes of values on their way in that have arrived, large and small ones apart.
@@ -54,6 +56,8 @@ impl Limits {
         Limits {
             connections_max: connections.clamp(CONNECTIONS_MIN, CONNECTIONS_MAX) as usize,
             streams_max: (share / STREAM_BYTES).clamp(TRANSFERS_MIN, STREAMS_MAX) as usize,
+            // With less memory, there are as many, and each takes less.
+            reads_ahead: share / STREAM_BYTES >= TRANSFERS_MIN,
             uploads_max: (share / UPLOAD_BYTES).clamp(TRANSFERS_MIN, UPLOADS_MAX) as usize,
             body_bytes_max: (memory_bytes / TRANSFER_SHARE).clamp(4 << 20, defaults.body_bytes_max),
             ..defaults
@@ -71,6 +75,7 @@ impl Default for Limits {
             drain_timeout_ms: 10_000,
             connections_max: CONNECTIONS_MAX as usize,
             streams_max: 64,
+            reads_ahead: true,
             uploads_max: 32,
             body_bytes_max: 32 << 20,
             slow_request_ms: Some(SLOW_REQUEST_MS),

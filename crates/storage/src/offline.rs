@@ -74,7 +74,7 @@ impl OfflineStore {
     pub fn cells(&self) -> Result<OfflineCells, Error> {
         let mut sources = Vec::new();
         self.levels.add_sources(&mut sources, |_| true);
-        Ok(OfflineCells { merge: Merge::forward(sources, b"")? })
+        Ok(OfflineCells { merge: Merge::forward(sources, b"", usize::MAX)? })
     }
 }
 

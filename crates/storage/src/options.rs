@@ -140,6 +140,9 @@ pub(crate) struct Budget {
     pub level_1_bytes: u64,
     /// Bytes that stay free on the disk.
     pub reserve_bytes: u64,
+    /// What a range holds of blocks beside the one with its current record: room for a dozen of the usual length at least. There are 24
+    /// ranges at a time however little memory there is, and up to one for each 8 MiB.
+    pub held_bytes: usize,
 }
 
 /// How much larger a level is than the one above it.
@@ -173,6 +176,7 @@ impl Budget {
             table_bytes,
             level_1_bytes: options.level_1_bytes.unwrap_or(memtable_bytes as u64 * 4),
             reserve_bytes: options.reserve_bytes.unwrap_or(table_bytes * 2 + memtable_bytes as u64 * 2),
+            held_bytes: (memory / 512).clamp(128 << 10, 512 << 10) as usize,
         }
     }
 }

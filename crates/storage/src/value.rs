@@ -2,7 +2,7 @@ use bytes::Bytes;
 
 use crate::blob::{Blob, BlobRef};
 use crate::error::Error;
-use crate::record::{BlobPointer, Kind, Record};
+use crate::record::{BlobPointer, Kind};
 
 /// A value: here, or in a file of its own, to be read piece by piece.
 pub type Value = ladoga_model::Value<Bytes, Blob>;
@@ -23,15 +23,8 @@ pub fn read_value(value: &Value) -> Result<Bytes, Error> {
     Ok(Bytes::from(whole))
 }
 
-/// The value of a record that is no tombstone. `blob_ref` gives a reference to the file that the record names.
-pub(crate) fn value_of(
-    record: &Record<'_>,
-    blob_ref: impl FnOnce(u64) -> Option<BlobRef>,
-) -> Result<Value, Error> {
-    value_from_parts(record.kind, record.value, Bytes::copy_from_slice, blob_ref)
-}
-
-/// The same for a record that is taken apart: `keep` makes an inline value of its bytes.
+/// The value of a record that is no tombstone, which is taken apart: `keep` makes an inline value of its bytes, and `blob_ref` gives a
+/// reference to the file that the record names.
 pub(crate) fn value_from_parts(
     kind: Kind,
     value: &[u8],

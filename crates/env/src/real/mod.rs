@@ -23,7 +23,7 @@ mod workers;
 pub use clock::RealClock;
 pub use cpu_times::{MachineTimes, ThreadTimes, machine_times, resident_bytes, thread_times};
 pub use disk::RealDisk;
-pub use net::{RealNet, keep_alive};
+pub use net::{RealNet, keep_alive, unacknowledged_bytes};
 pub use regular_file::read_regular_file;
 pub use rng::RealRng;
 pub use workers::Threads;

@@ -8,6 +8,7 @@ use std::thread;
 use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream};
 
+use super::syscall;
 use crate::net::{Connecting, KeepAlive, Listener, Net, Resolved, Stream};
 
 /// The system's network.
@@ -80,4 +81,9 @@ pub fn keep_alive(socket: impl AsFd, keep_alive: &KeepAlive) -> io::Result<()> {
     sockopt::set_tcp_keepintvl(socket, keep_alive.asks_every)?;
     sockopt::set_tcp_user_timeout(socket, keep_alive.unheard_max.as_millis() as u32)?;
     Ok(())
+}
+
+/// How many bytes have been written to a TCP socket that its other end has not acknowledged.
+pub fn unacknowledged_bytes(socket: impl AsFd) -> io::Result<u64> {
+    syscall::unacknowledged_bytes(socket.as_fd())
 }

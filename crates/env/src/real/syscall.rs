@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, IoSliceMut};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::fs::FallocateFlags;
 use rustix::io::{Errno, ReadWriteFlags};
@@ -32,6 +32,16 @@ pub(super) fn start_writeback(file: &File, offset: u64, len: u64) -> io::Result<
 pub(super) fn free_bytes(file: &File) -> io::Result<u64> {
     let answer = rustix::fs::fstatvfs(file)?;
     Ok(answer.f_bavail.saturating_mul(answer.f_frsize))
+}
+
+/// `ioctl(SIOCOUTQ)`: the bytes written to a TCP socket that the other end has not acknowledged.
+pub(super) fn unacknowledged_bytes(socket: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the call writes one integer, to `bytes`, which outlives it; the descriptor is open as long as it is borrowed.
+    #[expect(unsafe_code, reason = "neither std nor rustix can ask for it")]
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    succeeded(result)?;
+    Ok(u64::try_from(bytes).unwrap_or_default())
 }
 
 /// `getrandom`: fills `buffer`, of at most 256 bytes, which the kernel never fills in part.

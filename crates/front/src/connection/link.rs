@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::Bytes;
 use ladoga_http1::server::{BadBody, Connection, HeadLimits, Overdue, Piece};
 use ladoga_runtime::{Address, Gate};
+use ladoga_server::Limits;
 use ladoga_tls::{Failure, NodeTls, Session};
 use tokio::net::TcpStream;
 
@@ -92,6 +93,11 @@ impl Link {
 
     pub(crate) fn now_ms(&self) -> u64 {
         self.core.now_ms()
+    }
+
+    /// The bounds of the node.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.core.limits
     }
 
     /// The body of a request is waited for.
@@ -354,6 +360,9 @@ impl ladoga_server::Connection for Link {
     /// Also has it keep no buffers if it is idle.
     fn sweep(&self, now_ms: u64) {
         let mut http = self.http();
+        if http.is_blocked() {
+            self.look_at_drain(&mut http, now_ms);
+        }
         http.give_back_if_idle(now_ms.saturating_sub(BUFFERS_KEPT_MS));
         if self.ending.why().is_none()
             && let Some(overdue) = http.overdue(now_ms, &self.core.timeouts())

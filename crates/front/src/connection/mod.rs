@@ -5,11 +5,13 @@
 //! - `guest`: who asks
 //! - `link`: its bytes and its state, as all who deal with it share them
 //! - `socket`: its system calls, with TLS or without; `handshake`: how TLS begins
+//! - `drain`: what the other side takes while nothing more can be written
 //! - `upcoming`: what comes next on it; `together`: reads of different connections that come next
 //! - `peer`: one that another node has made
 //! - `stream`: answers that are too large for memory; `follow`: those that have no end
 
 mod core;
+mod drain;
 mod ending;
 mod follow;
 mod guest;
@@ -29,6 +31,7 @@ pub(crate) use handshake::shake_hands;
 pub use link::Link;
 pub(crate) use socket::{Departure, Socket};
 pub(crate) use stream::{
-    SILENCE_MS_MAX, StreamError, Streamed, flush_unless_displaced, write_all, write_stream,
+    SILENCE_MS_MAX, StreamError, Streamed, flush_unless_displaced, next_piece, waits_for_client, write_all,
+    write_stream,
 };
 pub(crate) use upcoming::{NoRequest, Upcoming};

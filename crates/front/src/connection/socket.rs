@@ -13,11 +13,14 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
+use super::drain::Drain;
+
 /// A connection's socket, with TLS or without. What has none pays one comparison for that.
 pub(crate) struct Socket {
     tcp: Tcp,
     /// Once the other side is about to make the handshake. Borrowed for a moment only.
     secure: RefCell<Option<Box<Session>>>,
+    drain: Drain,
 }
 
 /// What another event loop needs to go on with a connection.
@@ -31,7 +34,7 @@ pub(crate) struct Departure {
 impl Socket {
     /// With the session that another event loop has begun, if one did.
     pub(crate) fn new(stream: TcpStream, secure: Option<Box<Session>>) -> Socket {
-        Socket { tcp: Tcp::new(stream), secure: RefCell::new(secure) }
+        Socket { tcp: Tcp::new(stream), secure: RefCell::new(secure), drain: Drain::default() }
     }
 
     /// Makes the handshake. From now on, all bytes are of this session.
@@ -121,10 +124,7 @@ impl Socket {
 
     /// Answers how many bytes were written. If it has to wait, it is asked again with the same bytes, or with more behind them.
     pub(crate) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.session() {
-            None => self.tcp.poll_write(context, bytes),
-            Some(mut session) => polled(session.write(&mut self.io(context), bytes, &[])),
-        }
+        self.poll_write_both(context, bytes, &[])
     }
 
     /// Answers how many bytes of both were written, of the first ones first.
@@ -134,16 +134,27 @@ impl Socket {
         first: &[u8],
         second: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if let Some(mut session) = self.session() {
-            return polled(session.write(&mut self.io(context), first, second));
+        let written = match self.session() {
+            Some(mut session) => polled(session.write(&mut self.io(context), first, second)),
+            None if first.is_empty() => self.tcp.poll_write(context, second),
+            None if second.is_empty() => self.tcp.poll_write(context, first),
+            None => self.tcp.poll_write_all(context, &[IoSlice::new(first), IoSlice::new(second)]),
+        };
+        if written.is_ready() {
+            self.drain.written();
         }
-        if first.is_empty() {
-            return self.tcp.poll_write(context, second);
-        }
-        if second.is_empty() {
-            return self.tcp.poll_write(context, first);
-        }
-        self.tcp.poll_write_all(context, &[IoSlice::new(first), IoSlice::new(second)])
+        written
+    }
+
+    /// Looks what the other side took since the last look, if nothing could be written since.
+    pub(crate) fn look_at_drain(&self) -> u64 {
+        // On a connection that is gone, whoever reads or writes it finds out.
+        self.tcp.unacknowledged_bytes().map_or(0, |bytes| self.drain.look(bytes))
+    }
+
+    /// What was taken while nothing could be written.
+    pub(crate) const fn drain(&self) -> &Drain {
+        &self.drain
     }
 
     /// Says that nothing more is written.
@@ -267,6 +278,11 @@ impl Tcp {
                 done => return Poll::Ready(done),
             }
         }
+    }
+
+    /// How many bytes were written that the other side has not acknowledged.
+    pub(super) fn unacknowledged_bytes(&self) -> io::Result<u64> {
+        ladoga_env::real::unacknowledged_bytes(&self.0)
     }
 
     /// The same socket, for another event loop.

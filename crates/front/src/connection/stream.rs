@@ -2,8 +2,10 @@ use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
 
+use ladoga_http1::server::Connection;
 use ladoga_runtime::{Displaced, Permit};
-use ladoga_service::{Piece, StoreError};
+use ladoga_server::Limits;
+use ladoga_service::{Later, Piece, Pieces, StoreError};
 
 use super::link::Link;
 use crate::http::ETag;
@@ -48,12 +50,17 @@ pub(crate) enum StreamError {
 /// How long a client is left without a sign that its answer is being made.
 pub(crate) const SILENCE_MS_MAX: u64 = 1_000;
 
-/// Writes an answer, behind its head, as fast as the client takes it, with one piece read ahead.
+/// The next piece of an answer. It is read while the client takes the one before, if there is memory for both.
+pub(crate) fn next_piece(rest: Box<dyn Pieces>, limits: &Limits) -> Later<Result<Option<Piece>, StoreError>> {
+    if limits.reads_ahead { rest.next() } else { Box::pin(async { rest.next().await }) }
+}
+
+/// Writes an answer, behind its head, as fast as the client takes it, with one piece read ahead if there is memory for it.
 pub(crate) async fn write_stream(link: &Link, streamed: Streamed) -> Result<(), StreamError> {
     let Streamed { first: mut piece, alive, permit, .. } = streamed;
     let (mut written_ms, mut sent_ms) = (None, link.now_ms());
     while let Some((bytes, rest)) = piece {
-        let next = rest.next();
+        let next = next_piece(rest, link.limits());
         if bytes.is_empty() {
             // The head goes out at once: whoever asked has waited for it.
             if written_ms.is_none_or(|ms| link.now_ms() - ms >= SILENCE_MS_MAX) {
@@ -75,6 +82,7 @@ pub(crate) async fn write_stream(link: &Link, streamed: Streamed) -> Result<(), 
             sent_ms = link.now_ms();
             written_ms = Some(sent_ms);
         }
+        drop(bytes);
         piece = next.await?;
     }
     Ok(())
@@ -88,13 +96,43 @@ pub(crate) async fn flush_unless_displaced(link: &Link, permit: &Permit) -> Resu
         }
         let flushed = link.poll_flush(context);
         if flushed.is_pending() {
-            permit.waits();
+            waits_for_client(link, permit);
         } else {
             permit.rests();
         }
         flushed.map_err(StreamError::from)
     })
     .await
+}
+
+impl Link {
+    /// What the client took while nothing could be written to it, since this was asked last.
+    pub(crate) fn take_drained(&self) -> u64 {
+        self.socket.drain().take()
+    }
+
+    /// How many of these bytes, which were written, were not answered by [`Link::take_drained`] before.
+    pub(crate) fn uncounted(&self, written: u64) -> u64 {
+        self.socket.drain().uncounted(written)
+    }
+
+    /// Has a client that takes something, however slowly, count as one that does. Its task looks at what that was.
+    pub(super) fn look_at_drain(&self, http: &mut Connection, now_ms: u64) {
+        let taken = self.socket.look_at_drain();
+        if taken > 0 {
+            http.drained(taken, now_ms);
+            self.ending.wake();
+        }
+    }
+}
+
+/// The client is waited for. What it takes meanwhile is counted.
+pub(crate) fn waits_for_client(link: &Link, permit: &Permit) {
+    permit.waits();
+    match link.take_drained() {
+        0 => {}
+        bytes => permit.moved(bytes),
+    }
 }
 
 /// Writes what is already queued and then all the bytes, unless the client takes them so slowly that it has to give way.
@@ -110,9 +148,9 @@ pub(super) async fn write_unless_displaced(
             }
             let written = link.poll_write_behind(context, bytes);
             match &written {
-                Poll::Pending => permit.waits(),
+                Poll::Pending => waits_for_client(link, permit),
                 Poll::Ready(Ok(count)) => {
-                    permit.moved(*count as u64);
+                    permit.moved(link.uncounted(*count as u64));
                     permit.rests();
                 }
                 Poll::Ready(Err(_)) => {}

@@ -215,6 +215,25 @@ impl RespLink {
         }
     }
 
+    /// What the client took while nothing could be written to it, since this was asked last.
+    pub(super) fn take_drained(&self) -> u64 {
+        self.socket.drain().take()
+    }
+
+    /// How many of these bytes, which were written, were not answered by [`RespLink::take_drained`] before.
+    pub(super) fn uncounted(&self, written: u64) -> u64 {
+        self.socket.drain().uncounted(written)
+    }
+
+    /// Has a client that takes something, however slowly, count as one that does. Its task looks at what that was.
+    fn look_at_drain(&self, waits: &mut Waits, now_ms: u64) {
+        let taken = self.socket.look_at_drain();
+        if taken > 0 {
+            waits.drained(taken, now_ms);
+            self.ending.wake();
+        }
+    }
+
     /// Writes all the bytes, and what is to be sent before.
     pub(super) async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
@@ -250,6 +269,9 @@ impl ladoga_server::Connection for RespLink {
     fn sweep(&self, now_ms: u64) {
         let mut buffers = self.buffers();
         buffers.give_back_if_idle(now_ms.saturating_sub(BUFFERS_KEPT_MS));
+        if buffers.waits.unread.is_some() {
+            self.look_at_drain(&mut buffers.waits, now_ms);
+        }
         let limits = &self.core.limits;
         let ending = buffers.waits.ending(now_ms, limits);
         drop(buffers);

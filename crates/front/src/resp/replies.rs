@@ -15,6 +15,7 @@ use super::in_flight::READS_MAX;
 use super::serve::{Conversation, Parting};
 use super::served::{LargeReply, Served};
 use super::strings;
+use crate::connection::next_piece;
 
 /// Replies that wait for others to be written with them.
 const REPLIES_BYTES_MAX: usize = 64 << 10;
@@ -119,7 +120,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         let mut left = bytes;
         while left > 0 {
             let Some((mut bytes, rest)) = piece else { return Err(self.cannot_go_on(&ends_early())) };
-            let next = rest.next();
+            let next = next_piece(rest, &self.door.door.core.limits);
             let skipped = from.min(bytes.len() as u64);
             from -= skipped;
             bytes = bytes.split_off(skipped as usize);
@@ -129,6 +130,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             }
             self.door.door.core.metrics.sent(bytes.len() as u64);
             left -= bytes.len() as u64;
+            drop(bytes);
             // What was begun is not waited for if nothing of it is wanted.
             piece = if left == 0 { None } else { self.piece(next.await)? };
         }
@@ -166,10 +168,14 @@ impl<K: KeyValue> Conversation<'_, K> {
                 match self.link.poll_write_behind(context, bytes) {
                     Poll::Pending => {
                         permit.waits();
+                        match self.link.take_drained() {
+                            0 => {}
+                            bytes => permit.moved(bytes),
+                        }
                         Poll::Pending
                     }
                     Poll::Ready(Ok(count)) => {
-                        permit.moved(count as u64);
+                        permit.moved(self.link.uncounted(count as u64));
                         permit.rests();
                         Poll::Ready(Ok(Ok(count)))
                     }

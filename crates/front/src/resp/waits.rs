@@ -50,6 +50,16 @@ impl Waits {
         }
     }
 
+    /// The client took bytes of what was written before, and there is no room for more yet.
+    pub(super) fn drained(&mut self, bytes: u64, now_ms: u64) {
+        if self.unread.is_some() {
+            self.taken_bytes += bytes;
+            if self.taken_bytes >= TAKEN_BYTES_MIN {
+                (self.unread, self.taken_bytes) = (Some(now_ms), 0);
+            }
+        }
+    }
+
     /// Why it has waited for too long, if it has. An idle connection may wait for ever.
     pub(super) fn ending(&self, now_ms: u64, limits: &Limits) -> Option<Interruption> {
         let is_past = |since_ms: u64, timeout_ms: u64| now_ms.saturating_sub(since_ms) > timeout_ms;
@@ -97,5 +107,20 @@ mod tests {
         assert_eq!(waits.ending(51, &limits), Some(Interruption::CutOff));
         waits.taken(1, false);
         assert_eq!(waits.ending(51, &limits), None);
+    }
+
+    #[test]
+    fn who_takes_what_was_written_before_is_waited_for() {
+        let limits = Limits { answer_timeout_ms: 50, ..Limits::default() };
+        let mut waits = Waits::default();
+        waits.drained(TAKEN_BYTES_MIN, 0);
+        assert_eq!(waits.unread, None);
+        waits.blocked(0);
+        for now_ms in (40..=400).step_by(40) {
+            waits.drained(TAKEN_BYTES_MIN, now_ms);
+            assert_eq!(waits.ending(now_ms + 50, &limits), None);
+        }
+        waits.drained(TAKEN_BYTES_MIN - 1, 440);
+        assert_eq!(waits.ending(451, &limits), Some(Interruption::CutOff));
     }
 }

@@ -298,6 +298,16 @@ impl Connection {
         self.timing.blocked(now_ms);
     }
 
+    /// Whether the client is waited for, to take the output.
+    pub fn is_blocked(&self) -> bool {
+        self.timing.is_blocked()
+    }
+
+    /// The client took bytes that were written before, and there is no room for more yet.
+    pub fn drained(&mut self, bytes: u64, now_ms: u64) {
+        self.timing.drained(bytes, now_ms);
+    }
+
     /// All answers are out, and the next request is waited for.
     pub fn rest(&mut self, now_ms: u64) {
         if !matches!(self.timing.phase(), Phase::Idle | Phase::Head) {

@@ -135,9 +135,24 @@ impl Timing {
         }
     }
 
+    /// Whether the client is waited for, to take what there is for it.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.blocked_since_ms.is_some()
+    }
+
+    /// The client took bytes of what was written before, and there is no room for more yet.
+    pub(crate) fn drained(&mut self, bytes: u64, now_ms: u64) {
+        if self.is_blocked() {
+            self.blocked_bytes += bytes;
+            if self.blocked_bytes >= ANSWER_BYTES_MIN {
+                (self.blocked_since_ms, self.blocked_bytes) = (Some(now_ms), 0);
+            }
+        }
+    }
+
     /// Whether nothing has been asked for since the given time.
     pub(crate) fn has_rested_since(&self, ms: u64) -> bool {
-        self.phase == Phase::Idle && self.since_ms <= ms && self.blocked_since_ms.is_none()
+        self.phase == Phase::Idle && self.since_ms <= ms && !self.is_blocked()
     }
 
     /// Whether one side has kept the other waiting for too long.
@@ -230,5 +245,22 @@ mod tests {
         assert_eq!(timing.overdue(95, &LIMITS), None);
         timing.sent(1, true);
         assert_eq!(timing.overdue(10_000, &LIMITS), None);
+    }
+
+    #[test]
+    fn who_takes_what_was_written_before_is_waited_for() {
+        let mut timing = Timing::new(0);
+        timing.enter(Phase::Serving, 0);
+        timing.drained(ANSWER_BYTES_MIN, 0);
+        assert!(!timing.is_blocked());
+        timing.blocked(0);
+        for now_ms in (40..=400).step_by(40) {
+            timing.drained(ANSWER_BYTES_MIN, now_ms);
+            assert_eq!(timing.overdue(now_ms + 50, &LIMITS), None);
+        }
+        timing.drained(ANSWER_BYTES_MIN - 1, 440);
+        assert_eq!(timing.overdue(451, &LIMITS), Some(Overdue::Answer));
+        timing.drained(1, 451);
+        assert_eq!(timing.overdue(501, &LIMITS), None);
     }
 }

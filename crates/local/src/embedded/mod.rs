@@ -152,7 +152,7 @@ impl Embedded {
             engine,
             clock,
             queue,
-            pool: Arc::new(Pool::start(&*workers)?),
+            pool: Arc::new(Pool::start(&*workers, memory_bytes)?),
             scan: Scan::default(),
             feed,
             checkpoints,

@@ -58,6 +58,8 @@ fn read<R: RangeReader>(reader: &mut R, at: At) -> Result<(Vec<u8>, At), Error> 
     };
     let mut out = Vec::with_capacity(R::PIECE_BYTES);
     let has_more = reader.read(&mut range, &mut out)?;
+    // The client may take its time for the next piece.
+    range.rest()?;
     Ok((out, if has_more { At::Within(range) } else { At::End }))
 }
 

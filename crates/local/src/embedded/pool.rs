@@ -15,7 +15,11 @@ use super::panicked;
 use crate::store::{Later, Metric, StoreError};
 
 /// Threads that may wait for the disk: how many reads it has to choose from at a time.
-const IO_THREADS: usize = 16;
+const IO_THREADS_MAX: u64 = 16;
+/// With little memory there are fewer of them: one that reads of a range has blocks with long values, of 256 KiB each, and the
+/// allocator keeps as much for each.
+const IO_THREADS_MIN: u64 = 4;
+const IO_THREAD_SHARE_BYTES: u64 = 4 << 20;
 /// Jobs that may wait for a thread.
 const IO_QUEUE_JOBS_MAX: usize = 1024;
 
@@ -44,7 +48,7 @@ struct Queue {
     idle: u32,
 }
 
-const _: () = assert!(IO_THREADS <= u32::BITS as usize);
+const _: () = assert!(IO_THREADS_MAX <= u32::BITS as u64);
 
 /// One thread of the pool.
 struct IoWorker {
@@ -70,10 +74,12 @@ fn closed() -> StoreError {
 }
 
 impl Pool {
-    pub(super) fn start(workers: &dyn Workers) -> io::Result<Pool> {
+    /// As many threads as go with a memory budget.
+    pub(super) fn start(workers: &dyn Workers, memory_bytes: u64) -> io::Result<Pool> {
+        let threads = (memory_bytes / IO_THREAD_SHARE_BYTES).clamp(IO_THREADS_MIN, IO_THREADS_MAX);
         // Dropped, it ends the threads that there are.
-        let mut pool = Pool { shared: Arc::default(), workers: Vec::with_capacity(IO_THREADS) };
-        for index in 0..IO_THREADS {
+        let mut pool = Pool { shared: Arc::default(), workers: Vec::with_capacity(threads as usize) };
+        for index in 0..threads {
             let worker = IoWorker { shared: Arc::clone(&pool.shared), bit: 1 << index };
             pool.workers.push(workers.start(&format!("io-{index}"), Box::new(worker))?);
         }
@@ -201,7 +207,7 @@ mod tests {
     use std::sync::mpsc;
 
     fn pool() -> Pool {
-        Pool::start(&Threads).expect("threads")
+        Pool::start(&Threads, 1 << 30).expect("threads")
     }
 
     fn wait<T>(later: Later<T>) -> T {

@@ -6,6 +6,9 @@ use crate::store::RecordFormat;
 /// Cells that are looked at for one piece, or KiB of their values: a few milliseconds, after which other reads have their turn.
 const LOOKS_MAX: u32 = 16 << 10;
 
+/// What a format may have around the key and the value of a record, if neither is encoded.
+const FRAME_BYTES: usize = 64;
+
 /// Reads the records of a range.
 pub(super) struct RecordReader {
     format: Box<dyn RecordFormat>,
@@ -51,7 +54,13 @@ impl RecordReader {
         self.left -= 1;
         let Cell { stamp, value: Some(value) } = cell else { return };
         match value {
-            Value::Inline(bytes) => self.format.record(out, key, stamp, &bytes),
+            Value::Inline(bytes) => {
+                // A piece may wait for its client for long: it takes no more than it needs.
+                if self.format.wants_values() {
+                    out.reserve_exact(key.len() + bytes.len() + FRAME_BYTES);
+                }
+                self.format.record(out, key, stamp, &bytes);
+            }
             Value::Large(_) if !self.format.wants_values() => self.format.record(out, key, stamp, &[]),
             Value::Large(blob) => {
                 self.format.begin_large(out, key, stamp, blob.len());

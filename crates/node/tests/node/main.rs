@@ -8,7 +8,7 @@
 //! - `patience`: time-outs
 //! - `moves`: connections that go from one event loop to another
 //! - `bounds`: how many requests and connections there may be at a time
-//! - `streams`: answers that are larger than memory
+//! - `streams`: answers that are larger than memory; `slow_readers`: clients that take them slowly
 //! - `simulated`: the engine on a disk that fills up or fails
 //! - `cluster`: a node whose peers are played by the test; `peer`: one of those
 //! - `starting`: nodes that do not know yet whether they lost anything
@@ -33,6 +33,7 @@ mod refusals;
 mod replica;
 mod scripted;
 mod simulated;
+mod slow_readers;
 mod stages;
 mod starting;
 mod streams;

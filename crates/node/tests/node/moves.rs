@@ -47,10 +47,10 @@ static CERTIFIED: AtomicUsize = AtomicUsize::new(0);
 
 /// What a node shows, and clients that accept it.
 #[expect(clippy::disallowed_methods, reason = "a node reads its certificate from files")]
-fn certified() -> (NodeTls, TlsClient) {
+pub(crate) fn certified() -> (NodeTls, TlsClient) {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let number = CERTIFIED.fetch_add(1, Ordering::Relaxed);
-    let file = |what: &str| directory.join(format!("moves-{}-{number}-{what}.pem", process::id()));
+    let file = |what: &str| directory.join(format!("node-{}-{number}-{what}.pem", process::id()));
     let paths = TlsPaths {
         certificate: file("certificate"),
         key: file("key"),

@@ -65,7 +65,7 @@ pub(crate) struct TableMerge {
 
 impl TableMerge {
     pub(crate) fn new(sources: Vec<Source>) -> Result<TableMerge, Error> {
-        let merge = Merge::forward(sources, b"")?;
+        let merge = Merge::forward(sources, b"", usize::MAX)?;
         Ok(TableMerge {
             merge,
             last_key: Vec::new(),

@@ -22,6 +22,8 @@ mod flush_time;
 mod forged_tests;
 mod found;
 #[cfg(test)]
+mod held_tests;
+#[cfg(test)]
 mod kept_tests;
 mod looks;
 mod newer;

@@ -31,7 +31,7 @@ impl Snapshot {
     /// nothing as new are not read.
     pub fn newer(&self, start: &[u8], end: Option<&[u8]>, after: u64, up_to: u64) -> Result<Newer, Error> {
         let sources = self.sources_if(|meta| meta.newest.timestamp > after);
-        let merge = Merge::forward(sources, start)?;
+        let merge = Merge::forward(sources, start, self.held_bytes_max())?;
         Ok(Newer { snapshot: self.clone(), merge, end: end.map(<[u8]>::to_vec), after, up_to })
     }
 }

@@ -4,7 +4,7 @@ use super::Snapshot;
 use crate::error::Error;
 use crate::iterator::{Merge, Source};
 use crate::record::{Kind, Record};
-use crate::value::{Cell, Value, value_of};
+use crate::value::{Cell, Value, value_from_parts};
 
 /// The records of a key range in a snapshot, from both ends. May wait for the disk.
 pub struct Range {
@@ -99,6 +99,17 @@ impl Range {
         self.take(side, true, looks)
     }
 
+    /// Nobody asks for a while, such as a client that reads slowly: what is large and can be read again is let go of.
+    pub fn rest(&mut self) -> Result<(), Error> {
+        self.front.iter_mut().chain(&mut self.back).try_for_each(Merge::rest)
+    }
+
+    /// What it holds of blocks.
+    #[cfg(test)]
+    pub(super) fn held_bytes(&self) -> usize {
+        self.front.iter().chain(&self.back).map(Merge::held_bytes).sum()
+    }
+
     fn next_record(&mut self, side: Side) -> Result<Option<(Bytes, Value)>, Error> {
         loop {
             let mut looks = LOOKS_AT_ONCE;
@@ -112,10 +123,11 @@ impl Range {
 
     fn take(&mut self, side: Side, is_live: bool, looks: &mut u32) -> Result<RangeStep, Error> {
         self.maybe_refresh();
+        let held_bytes = self.snapshot.held_bytes_max();
         let mut merge = match (side, self.place(side).take()) {
             (_, Some(merge)) => merge,
-            (Side::Front, None) => Merge::forward(self.snapshot.sources(), &self.start)?,
-            (Side::Back, None) => Merge::backward(self.snapshot.sources(), self.end.as_deref())?,
+            (Side::Front, None) => Merge::forward(self.snapshot.sources(), &self.start, held_bytes)?,
+            (Side::Back, None) => Merge::backward(self.snapshot.sources(), self.end.as_deref(), held_bytes)?,
         };
         let step = self.look(&mut merge, is_live, looks)?;
         match &step {
@@ -175,6 +187,7 @@ impl Range {
     fn look(&self, merge: &mut Merge, is_live: bool, looks: &mut u32) -> Result<RangeStep, Error> {
         loop {
             self.snapshot.check()?;
+            merge.go_on()?;
             let Some((record, source)) = merge.current()? else { return Ok(RangeStep::End) };
             if !self.is_inside(record.key) {
                 return Ok(RangeStep::End);
@@ -183,7 +196,7 @@ impl Range {
             *looks = left.saturating_sub((record.value.len() / LOOK_BYTES) as u32);
             let is_left_out = is_live && !self.is_live(&record);
             let found = if is_left_out { None } else { Some(cell_of(&record, source)?) };
-            merge.advance()?;
+            merge.take();
             if let Some((key, cell)) = found {
                 return Ok(RangeStep::Found(key, cell));
             }
@@ -206,7 +219,10 @@ fn set_behind(bound: &mut Vec<u8>, key: &[u8]) {
 pub(crate) fn cell_of(record: &Record<'_>, source: &Source) -> Result<(Bytes, Cell), Error> {
     let value = match record.kind {
         Kind::Tombstone => None,
-        Kind::Value | Kind::Blob => Some(value_of(record, |number| source.blob_ref(number))?),
+        Kind::Value | Kind::Blob => {
+            let (keep, refer) = (|bytes: &[u8]| source.keep(bytes), |number| source.blob_ref(number));
+            Some(value_from_parts(record.kind, record.value, keep, refer)?)
+        }
     };
     Ok((Bytes::copy_from_slice(record.key), Cell { stamp: record.stamp, value }))
 }

@@ -85,6 +85,11 @@ impl Snapshot {
         Range::new(self.clone(), start, end)
     }
 
+    /// What a walk over its sources may hold of blocks.
+    pub(crate) fn held_bytes_max(&self) -> usize {
+        self.inner.budget.held_bytes
+    }
+
     pub(crate) fn sources(&self) -> Vec<Source> {
         self.sources_if(|_| true)
     }

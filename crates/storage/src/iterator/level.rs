@@ -1,5 +1,7 @@
 use std::sync::Arc;
 
+use ladoga_model::Version;
+
 use crate::error::Error;
 use crate::record::Record;
 use crate::table::{Access, Table, TableCursor};
@@ -28,6 +30,15 @@ impl LevelCursor {
 
     pub(crate) fn record(&self) -> Result<Option<Record<'_>>, Error> {
         self.cursor.as_ref().map_or(Ok(None), TableCursor::record)
+    }
+
+    #[inline]
+    pub(crate) fn head(&self) -> Result<Option<(&[u8], Version)>, Error> {
+        self.cursor.as_ref().map_or(Ok(None), TableCursor::head)
+    }
+
+    pub(crate) const fn table_cursor_mut(&mut self) -> Option<&mut TableCursor> {
+        self.cursor.as_mut()
     }
 
     /// Opens the table with this index, if there is one.
@@ -68,7 +79,7 @@ impl LevelCursor {
     pub(crate) fn next(&mut self) -> Result<(), Error> {
         let Some(cursor) = &mut self.cursor else { return Ok(()) };
         cursor.next()?;
-        if cursor.record()?.is_some() {
+        if cursor.head()?.is_some() {
             return Ok(());
         }
         match self.enter(self.index + 1) {
@@ -83,7 +94,7 @@ impl LevelCursor {
     pub(crate) fn previous(&mut self) -> Result<(), Error> {
         let Some(cursor) = &mut self.cursor else { return Ok(()) };
         cursor.previous()?;
-        if cursor.record()?.is_some() {
+        if cursor.head()?.is_some() {
             return Ok(());
         }
         match self.index.checked_sub(1).and_then(|index| self.enter(index)) {

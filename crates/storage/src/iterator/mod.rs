@@ -6,10 +6,13 @@ mod merge;
 pub(crate) use level::LevelCursor;
 pub(crate) use merge::Merge;
 
+use bytes::Bytes;
+use ladoga_model::Version;
+
 use crate::error::Error;
 use crate::memtable::RunCursor;
 use crate::record::Record;
-use crate::table::TableCursor;
+use crate::table::{LONG_BLOCK_BYTES, TableCursor};
 
 /// Anything that has records in key order, each key once.
 pub(crate) enum Source {
@@ -25,6 +28,25 @@ impl Source {
             Source::Memtable(cursor) => Ok(cursor.record()),
             Source::Table(cursor) => cursor.record(),
             Source::Level(cursor) => cursor.record(),
+        }
+    }
+
+    /// The key and the version of the current record, which can be had also where the record was let go of.
+    #[inline]
+    pub(crate) fn head(&self) -> Result<Option<(&[u8], Version)>, Error> {
+        match self {
+            Source::Memtable(cursor) => Ok(cursor.record().map(|record| (record.key, record.stamp.version))),
+            Source::Table(cursor) => cursor.head(),
+            Source::Level(cursor) => cursor.head(),
+        }
+    }
+
+    /// Bytes of the current record, kept alive without a copy if they are most of their block.
+    #[inline]
+    pub(crate) fn keep(&self, part: &[u8]) -> Bytes {
+        match self.table_cursor() {
+            Some(cursor) if part.len() > LONG_BLOCK_BYTES / 2 => cursor.share(part),
+            _ => Bytes::copy_from_slice(part),
         }
     }
 
@@ -64,11 +86,22 @@ impl Source {
     }
 
     /// The walk through a table that the current record is from, unless it is from a memtable.
+    #[inline]
     pub(crate) fn table_cursor(&self) -> Option<&TableCursor> {
         match self {
             Source::Memtable(_) => None,
             Source::Table(cursor) => Some(cursor),
             Source::Level(cursor) => cursor.table_cursor(),
+        }
+    }
+
+    /// The same, to let go of its block or to load that again.
+    #[inline]
+    pub(crate) const fn table_cursor_mut(&mut self) -> Option<&mut TableCursor> {
+        match self {
+            Source::Memtable(_) => None,
+            Source::Table(cursor) => Some(cursor),
+            Source::Level(cursor) => cursor.table_cursor_mut(),
         }
     }
 

@@ -33,7 +33,7 @@ mod stored;
 pub(crate) use block::Block;
 pub(crate) use builder::TableBuilder;
 pub(crate) use cache::BlockCache;
-pub(crate) use cursor::TableCursor;
+pub(crate) use cursor::{LONG_BLOCK_BYTES, TableCursor};
 pub(crate) use expiries::Expiries;
 pub(crate) use footer::{FOOTER_BYTES, Footer};
 pub(crate) use meta::TableMeta;

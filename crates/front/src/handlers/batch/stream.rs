@@ -11,7 +11,7 @@ use ladoga_service::{Error, KeyValue, LargeValue};
 
 use super::operation::{LineBegun, LineCall};
 use super::window::{Subject, Window};
-use crate::connection::{Link, StreamError, flush_unless_displaced};
+use crate::connection::{Link, StreamError, flush_unless_displaced, next_piece, waits_for_client};
 use crate::http::{
     BatchOperation, CutLine, Framing, LINE_BYTES_MAX, LargeLine, LineAnswer, LineCutter, NDJSON, Refusal,
 };
@@ -113,7 +113,7 @@ impl<K: KeyValue> BatchStream<K> {
             if self.is_behind() {
                 if self.link.poll_flush(context)?.is_pending() {
                     self.pause_body();
-                    self.permit.waits();
+                    waits_for_client(&self.link, &self.permit);
                     return Poll::Pending;
                 }
                 continue;
@@ -134,7 +134,7 @@ impl<K: KeyValue> BatchStream<K> {
         }
         let is_flushed = self.link.poll_flush(context)?.is_ready();
         if self.window.is_empty() || !is_flushed {
-            self.permit.waits();
+            waits_for_client(&self.link, &self.permit);
         } else {
             self.permit.rests();
             // A client that waits for an answer before it goes on is not slow.
@@ -266,7 +266,7 @@ impl<K: KeyValue> BatchStream<K> {
     fn send(&mut self) {
         self.link.http().send(&self.sent);
         self.link.sent(self.sent.len() as u64);
-        self.permit.moved(self.sent.len() as u64);
+        self.permit.moved(self.link.uncounted(self.sent.len() as u64));
         self.sent.clear();
         self.sent.shrink_to(LINE_BYTES_KEPT);
     }
@@ -297,8 +297,9 @@ impl<K: KeyValue> BatchStream<K> {
         self.begin_answer();
         let mut line = LargeLine::begin(self.framing, answer, value.bytes, &mut self.sent);
         while let Some((bytes, rest)) = piece {
-            let next = rest.next();
+            let next = next_piece(rest, self.link.limits());
             line.piece(&bytes, &mut self.sent);
+            drop(bytes);
             self.send();
             flush_unless_displaced(&self.link, &self.permit).await?;
             piece = next.await?;

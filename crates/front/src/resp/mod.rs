@@ -44,7 +44,6 @@ mod pauses;
 mod queued;
 mod receive;
 mod replies;
-mod room;
 mod scan;
 mod serve;
 mod served;
@@ -55,6 +54,7 @@ mod subcommands;
 mod table;
 mod together;
 mod transaction;
+mod transaction_room;
 mod upload;
 mod waits;
 

@@ -6,7 +6,7 @@ use ladoga_model::{Stamp, Value, Version};
 use ladoga_runtime::{Address, Gate, OverCapacity};
 use ladoga_service::{Error, Seen, StoredCell};
 
-use super::room::Room;
+use super::transaction_room::TransactionRoom;
 
 /// A key that is watched, and what it was like then.
 pub(super) type Watched = (Bytes, Seen);
@@ -22,7 +22,7 @@ pub(super) struct Overlay {
     /// Where in `seen` a key is that was not always the same when it was read.
     pub(super) torn: Option<usize>,
     pub(super) written: BTreeMap<Bytes, Written>,
-    room: Option<(Room, Gate, Address)>,
+    room: Option<(TransactionRoom, Gate, Address)>,
     /// Why the store did not answer a command; then nothing of the transaction happens.
     failure: Option<Error>,
 }
@@ -38,7 +38,7 @@ pub(super) struct Written {
 impl Overlay {
     /// For a transaction that depends on these keys. With a gate, what it holds is counted there, for this address.
     pub(super) fn new(watched: Vec<Watched>, counted: Option<(Gate, Address)>) -> Overlay {
-        let room = counted.map(|(gate, address)| (Room::default(), gate, address));
+        let room = counted.map(|(gate, address)| (TransactionRoom::default(), gate, address));
         Overlay { seen: watched, room, ..Overlay::default() }
     }
 

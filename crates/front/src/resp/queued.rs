@@ -6,8 +6,8 @@ use ladoga_service::Seen;
 use super::arguments::is;
 use super::failed::Failed;
 use super::overlay::Watched;
-use super::room::Room;
 use super::table::{Command, Verb};
+use super::transaction_room::TransactionRoom;
 use crate::door::Door;
 
 /// What a connection was told between `MULTI` and `EXEC`, and which keys it watches.
@@ -18,7 +18,7 @@ pub(super) struct Transaction {
     /// As of which tokens of the node it began, if there are any.
     pub(super) generation: Option<u64>,
     /// For what is queued and watched.
-    pub(super) room: Room,
+    pub(super) room: TransactionRoom,
     /// Whether something in it was wrong, so that nothing of it is done.
     pub(super) is_spoiled: bool,
     pub(super) watched: Vec<Watched>,

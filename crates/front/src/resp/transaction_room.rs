@@ -5,13 +5,13 @@ const UNCOUNTED_BYTES: u64 = 16 << 10;
 
 /// What a transaction keeps of the memory for values.
 #[derive(Default)]
-pub(super) struct Room {
+pub(super) struct TransactionRoom {
     bytes: u64,
     held_bytes: u64,
     permit: Option<Permit>,
 }
 
-impl Room {
+impl TransactionRoom {
     /// It keeps so many bytes more, or as many as before if there is no room. Nobody gives way for it, and it does not wait, since it
     /// holds what others wait for.
     pub(super) fn hold(&mut self, bytes: u64, gate: &Gate, address: Address) -> Result<(), OverCapacity> {

@@ -55,8 +55,9 @@ impl RecordReader {
         let Cell { stamp, value: Some(value) } = cell else { return };
         match value {
             Value::Inline(bytes) => {
-                // A piece may wait for its client for long: it takes no more than it needs.
-                if self.format.wants_values() {
+                // A piece may wait for its client for long, and takes no more than it needs. One with a long value takes room for twice as
+                // much, and uses none of that: the allocator gives such pieces back sooner than those as long as a block.
+                if self.format.wants_values() && bytes.len() < RecordReader::PIECE_BYTES {
                     out.reserve_exact(key.len() + bytes.len() + FRAME_BYTES);
                 }
                 self.format.record(out, key, stamp, &bytes);

@@ -7,7 +7,8 @@
 //!   `receive`: what a connection waits for, `ahead`: requests that have arrived behind them; `replies`: how they are answered; `measured`: what is counted of each
 //! - `session`: what a connection has been told: its version of the protocol, its name, its transaction
 //! - `table`: every command there is, how many arguments it takes, where its keys are; `subcommands`: the same of those behind its name
-//! - `dispatch`: from a request to what serves it; `transaction`: `MULTI` to `EXEC`, `queued`: what is kept in between
+//! - `dispatch`: from a request to what serves it; `transaction`: `MULTI` to `EXEC`, `queued`: what is kept in between, and
+//!   `transaction_room` what that takes
 //! - `exec`: transactions of a node on its own; `together`: commands that happen in one step there; `overlay`: what they have read
 //!   and written until then
 //! - `call`: one request and the store: reads, writes, and read-modify-write; `found`: what they are about; `pauses`: how it waits

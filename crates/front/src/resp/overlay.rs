@@ -17,8 +17,7 @@ pub(super) type Watched = (Bytes, Seen);
 pub(super) struct Overlay {
     /// Keys that must be as they were: first those that are watched, then those that were read.
     pub(super) seen: Vec<(Bytes, Seen)>,
-    /// Where in `seen` a key is that was read.
-    read: HashMap<Bytes, usize>,
+    read: HashMap<Bytes, Read>,
     /// Where in `seen` a key is that was not always the same when it was read.
     pub(super) torn: Option<usize>,
     pub(super) written: BTreeMap<Bytes, Written>,
@@ -26,6 +25,17 @@ pub(super) struct Overlay {
     /// Why the store did not answer a command; then nothing of the transaction happens.
     failure: Option<Error>,
 }
+
+/// A key that was read.
+struct Read {
+    /// Where in `seen` it is.
+    number: usize,
+    /// What was found, unless that is long, or there was no room for it.
+    kept: Option<Option<(Stamp, Option<Bytes>)>>,
+}
+
+/// A value up to this length is kept for the next command that reads it: however often others write it meanwhile, all find the same.
+const KEPT_BYTES_MAX: usize = 16 << 10;
 
 /// What a key gets.
 pub(super) struct Written {
@@ -42,25 +52,42 @@ impl Overlay {
         Overlay { seen: watched, room, ..Overlay::default() }
     }
 
-    /// What a key has if it was written.
-    pub(super) fn cell(&self, key: &[u8]) -> Option<StoredCell> {
-        self.written.get(key).map(|written| StoredCell {
-            stamp: Stamp { expires_at_ms: written.expires_at_ms, ..Stamp::new(Version::ZERO) },
-            value: written.value.clone().map(Value::Inline),
-        })
+    /// What a key has, if it was written, or read and kept.
+    pub(super) fn cell(&self, key: &[u8]) -> Option<Option<StoredCell>> {
+        let cell = |stamp, value: Option<Bytes>| StoredCell { stamp, value: value.map(Value::Inline) };
+        if let Some(Written { value, expires_at_ms }) = self.written.get(key) {
+            let stamp = Stamp { expires_at_ms: *expires_at_ms, ..Stamp::new(Version::ZERO) };
+            return Some(Some(cell(stamp, value.clone())));
+        }
+        let kept = self.read.get(key)?.kept.as_ref()?;
+        Some(kept.as_ref().map(|(stamp, value)| cell(*stamp, value.clone())))
     }
 
     /// A key was read. What counts is what it was like the first time.
-    pub(super) fn saw(&mut self, key: &[u8], seen: Seen) {
-        if let Some(&number) = self.read.get(key) {
+    pub(super) fn saw(&mut self, key: &[u8], found: Option<&StoredCell>) {
+        let seen = seen_of(found);
+        if let Some(&Read { number, .. }) = self.read.get(key) {
             if self.seen[number].1 != seen {
                 self.torn.get_or_insert(number);
             }
             return;
         }
-        let key = Bytes::copy_from_slice(key);
-        self.read.insert(key.clone(), self.seen.len());
+        let (key, kept) = (Bytes::copy_from_slice(key), self.keep(found));
+        self.read.insert(key.clone(), Read { number: self.seen.len(), kept });
         self.seen.push((key, seen));
+    }
+
+    fn keep(&mut self, found: Option<&StoredCell>) -> Option<Option<(Stamp, Option<Bytes>)>> {
+        let Some(StoredCell { stamp, value }) = found else { return Some(None) };
+        let value = match value {
+            None => None,
+            Some(Value::Inline(value)) if value.len() <= KEPT_BYTES_MAX => {
+                Some(Bytes::copy_from_slice(value))
+            }
+            Some(_) => return None,
+        };
+        self.hold(value.as_ref().map_or(0, Bytes::len) as u64).ok()?;
+        Some(Some((*stamp, value)))
     }
 
     /// A key gets a value, or loses the one that it has.
@@ -108,7 +135,7 @@ pub(super) fn seen_of(cell: Option<&StoredCell>) -> Seen {
 /// What was read of a key.
 pub(super) fn note(overlay: &RefCell<Overlay>, key: &[u8], found: &Result<Option<StoredCell>, Error>) {
     if let Ok(cell) = found {
-        overlay.borrow_mut().saw(key, seen_of(cell.as_ref()));
+        overlay.borrow_mut().saw(key, cell.as_ref());
     }
 }
 
@@ -116,24 +143,45 @@ pub(super) fn note(overlay: &RefCell<Overlay>, key: &[u8], found: &Result<Option
 mod tests {
     use super::*;
 
+    fn cell(timestamp: u64, value: &[u8]) -> StoredCell {
+        let value = Some(Value::Inline(Bytes::copy_from_slice(value)));
+        StoredCell { stamp: Stamp::new(Version { timestamp, node: 0 }), value }
+    }
+
+    fn value(found: Option<Option<StoredCell>>) -> Option<Bytes> {
+        match found.flatten()?.value? {
+            Value::Inline(value) => Some(value),
+            Value::Large(_) => panic!("no value is large"),
+        }
+    }
+
     #[test]
     fn what_was_written_is_seen_and_what_was_read_first_counts() {
         let mut overlay = Overlay::new(Vec::new(), None);
-        let seen = |timestamp| Seen { version: Some(Version { timestamp, node: 0 }), is_there: true };
-        overlay.saw(b"a", seen(7));
-        overlay.saw(b"a", seen(7));
-        assert_eq!(overlay.torn, None);
-        overlay.saw(b"a", seen(8));
-        assert_eq!(overlay.torn, Some(0));
-        assert_eq!(overlay.seen, [(Bytes::from_static(b"a"), seen(7))]);
         assert!(overlay.cell(b"a").is_none());
+        overlay.saw(b"a", Some(&cell(7, b"read")));
+        assert_eq!(overlay.seen, [(Bytes::from_static(b"a"), seen_of(Some(&cell(7, b"read"))))]);
+        assert_eq!(value(overlay.cell(b"a")).as_deref(), Some(&b"read"[..]));
+        overlay.saw(b"none", None);
+        assert!(overlay.cell(b"none").is_some_and(|found| found.is_none()));
         overlay
             .write(Bytes::from_static(b"a"), Some(Bytes::from_static(b"value")), 50)
             .expect("it is not counted");
-        let cell = overlay.cell(b"a").expect("it was written");
-        assert_eq!(cell.stamp.expires_at_ms, 50);
-        assert!(matches!(cell.value, Some(Value::Inline(value)) if value == "value"));
+        let written = overlay.cell(b"a").flatten().expect("it was written");
+        assert_eq!(written.stamp.expires_at_ms, 50);
+        assert_eq!(value(overlay.cell(b"a")).as_deref(), Some(&b"value"[..]));
         overlay.write(Bytes::from_static(b"a"), None, 0).expect("it is not counted");
-        assert!(overlay.cell(b"a").is_some_and(|cell| cell.value.is_none()));
+        assert!(overlay.cell(b"a").flatten().is_some_and(|cell| cell.value.is_none()));
+    }
+
+    #[test]
+    fn long_values_are_read_again_and_have_to_be_the_same() {
+        let (mut overlay, long) = (Overlay::new(Vec::new(), None), vec![b'v'; KEPT_BYTES_MAX + 1]);
+        overlay.saw(b"a", Some(&cell(7, &long)));
+        assert!(overlay.cell(b"a").is_none());
+        overlay.saw(b"a", Some(&cell(7, &long)));
+        assert_eq!(overlay.torn, None);
+        overlay.saw(b"a", Some(&cell(8, &long)));
+        assert_eq!(overlay.torn, Some(0));
     }
 }

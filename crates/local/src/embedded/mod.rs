@@ -347,7 +347,7 @@ mod tests {
     fn where_the_system_has_too_few_threads_nothing_is_opened_and_nothing_held() {
         let (env, _disk, _clock) = sim::env(1);
         let open = |workers: Arc<dyn Workers>| {
-            let options = Options::new(16 << 20, Durability::Never);
+            let options = Options::new(64 << 20, Durability::Never);
             Embedded::open_replica(Env { workers, ..env.clone() }, Path::new("/data"), options)
         };
         for threads in [0, 1, 2, 16] {

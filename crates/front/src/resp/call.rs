@@ -111,8 +111,8 @@ impl<K: KeyValue> StoreCall<K> {
             // Redis has no bound that a read could run into: under such a key there is nothing.
             return Lookup::Now(Ok(None));
         }
-        if let Some(found) = self.overlay.as_ref().and_then(|overlay| overlay.borrow().cell(key)) {
-            return Lookup::Now(Ok(found));
+        if let Some(kept) = self.overlay.as_ref().and_then(|overlay| overlay.borrow().kept(key)) {
+            return Lookup::Now(Ok(kept.into_cell()));
         }
         let found = match self.service.get(&self.context(), key) {
             Lookup::Now(found) => {

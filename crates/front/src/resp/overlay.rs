@@ -31,7 +31,24 @@ struct Read {
     /// Where in `seen` it is.
     number: usize,
     /// What was found, unless that is long, or there was no room for it.
-    kept: Option<Option<(Stamp, Option<Bytes>)>>,
+    kept: Option<Kept>,
+}
+
+/// What is known of a key: by what the transaction wrote, or read before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Kept {
+    Nothing,
+    /// Without a value if it was deleted.
+    Cell(Stamp, Option<Bytes>),
+}
+
+impl Kept {
+    pub(super) fn into_cell(self) -> Option<StoredCell> {
+        match self {
+            Kept::Nothing => None,
+            Kept::Cell(stamp, value) => Some(StoredCell { stamp, value: value.map(Value::Inline) }),
+        }
+    }
 }
 
 /// A value up to this length is kept for the next command that reads it: however often others write it meanwhile, all find the same.
@@ -53,14 +70,12 @@ impl Overlay {
     }
 
     /// What a key has, if it was written, or read and kept.
-    pub(super) fn cell(&self, key: &[u8]) -> Option<Option<StoredCell>> {
-        let cell = |stamp, value: Option<Bytes>| StoredCell { stamp, value: value.map(Value::Inline) };
+    pub(super) fn kept(&self, key: &[u8]) -> Option<Kept> {
         if let Some(Written { value, expires_at_ms }) = self.written.get(key) {
             let stamp = Stamp { expires_at_ms: *expires_at_ms, ..Stamp::new(Version::ZERO) };
-            return Some(Some(cell(stamp, value.clone())));
+            return Some(Kept::Cell(stamp, value.clone()));
         }
-        let kept = self.read.get(key)?.kept.as_ref()?;
-        Some(kept.as_ref().map(|(stamp, value)| cell(*stamp, value.clone())))
+        self.read.get(key)?.kept.clone()
     }
 
     /// A key was read. What counts is what it was like the first time.
@@ -77,8 +92,8 @@ impl Overlay {
         self.seen.push((key, seen));
     }
 
-    fn keep(&mut self, found: Option<&StoredCell>) -> Option<Option<(Stamp, Option<Bytes>)>> {
-        let Some(StoredCell { stamp, value }) = found else { return Some(None) };
+    fn keep(&mut self, found: Option<&StoredCell>) -> Option<Kept> {
+        let Some(StoredCell { stamp, value }) = found else { return Some(Kept::Nothing) };
         let value = match value {
             None => None,
             Some(Value::Inline(value)) if value.len() <= KEPT_BYTES_MAX => {
@@ -87,7 +102,7 @@ impl Overlay {
             Some(_) => return None,
         };
         self.hold(value.as_ref().map_or(0, Bytes::len) as u64).ok()?;
-        Some(Some((*stamp, value)))
+        Some(Kept::Cell(*stamp, value))
     }
 
     /// A key gets a value, or loses the one that it has.
@@ -148,37 +163,30 @@ mod tests {
         StoredCell { stamp: Stamp::new(Version { timestamp, node: 0 }), value }
     }
 
-    fn value(found: Option<Option<StoredCell>>) -> Option<Bytes> {
-        match found.flatten()?.value? {
-            Value::Inline(value) => Some(value),
-            Value::Large(_) => panic!("no value is large"),
-        }
-    }
-
     #[test]
     fn what_was_written_is_seen_and_what_was_read_first_counts() {
-        let mut overlay = Overlay::new(Vec::new(), None);
-        assert!(overlay.cell(b"a").is_none());
-        overlay.saw(b"a", Some(&cell(7, b"read")));
-        assert_eq!(overlay.seen, [(Bytes::from_static(b"a"), seen_of(Some(&cell(7, b"read"))))]);
-        assert_eq!(value(overlay.cell(b"a")).as_deref(), Some(&b"read"[..]));
+        let (mut overlay, key) = (Overlay::new(Vec::new(), None), Bytes::from_static(b"a"));
+        let kept = |stamp, value| Some(Kept::Cell(stamp, value));
+        assert_eq!(overlay.kept(b"a"), None);
+        let found = cell(7, b"read");
+        overlay.saw(b"a", Some(&found));
+        assert_eq!(overlay.seen, [(key.clone(), seen_of(Some(&found)))]);
+        assert_eq!(overlay.kept(b"a"), kept(found.stamp, Some(Bytes::from_static(b"read"))));
         overlay.saw(b"none", None);
-        assert!(overlay.cell(b"none").is_some_and(|found| found.is_none()));
-        overlay
-            .write(Bytes::from_static(b"a"), Some(Bytes::from_static(b"value")), 50)
-            .expect("it is not counted");
-        let written = overlay.cell(b"a").flatten().expect("it was written");
-        assert_eq!(written.stamp.expires_at_ms, 50);
-        assert_eq!(value(overlay.cell(b"a")).as_deref(), Some(&b"value"[..]));
-        overlay.write(Bytes::from_static(b"a"), None, 0).expect("it is not counted");
-        assert!(overlay.cell(b"a").flatten().is_some_and(|cell| cell.value.is_none()));
+        assert_eq!(overlay.kept(b"none"), Some(Kept::Nothing));
+        let stamp = Stamp { expires_at_ms: 50, ..Stamp::new(Version::ZERO) };
+        let value = Some(Bytes::from_static(b"value"));
+        overlay.write(key.clone(), value.clone(), 50).expect("it is not counted");
+        assert_eq!(overlay.kept(b"a"), kept(stamp, value));
+        overlay.write(key, None, 0).expect("it is not counted");
+        assert_eq!(overlay.kept(b"a"), kept(Stamp::new(Version::ZERO), None));
     }
 
     #[test]
     fn long_values_are_read_again_and_have_to_be_the_same() {
         let (mut overlay, long) = (Overlay::new(Vec::new(), None), vec![b'v'; KEPT_BYTES_MAX + 1]);
         overlay.saw(b"a", Some(&cell(7, &long)));
-        assert!(overlay.cell(b"a").is_none());
+        assert_eq!(overlay.kept(b"a"), None);
         overlay.saw(b"a", Some(&cell(7, &long)));
         assert_eq!(overlay.torn, None);
         overlay.saw(b"a", Some(&cell(8, &long)));

@@ -31,7 +31,7 @@ pub(crate) use handshake::shake_hands;
 pub use link::Link;
 pub(crate) use socket::{Departure, Socket};
 pub(crate) use stream::{
-    SILENCE_MS_MAX, StreamError, Streamed, flush_unless_displaced, next_piece, waits_for_client, write_all,
+    SILENCE_MS_MAX, StreamError, Streamed, flush_unless_displaced, next_piece, wait_for_client, write_all,
     write_stream,
 };
 pub(crate) use upcoming::{NoRequest, Upcoming};

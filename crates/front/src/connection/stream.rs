@@ -96,7 +96,7 @@ pub(crate) async fn flush_unless_displaced(link: &Link, permit: &Permit) -> Resu
         }
         let flushed = link.poll_flush(context);
         if flushed.is_pending() {
-            waits_for_client(link, permit);
+            wait_for_client(permit, link.take_drained());
         } else {
             permit.rests();
         }
@@ -126,12 +126,11 @@ impl Link {
     }
 }
 
-/// The client is waited for. What it takes meanwhile is counted.
-pub(crate) fn waits_for_client(link: &Link, permit: &Permit) {
+/// The client is waited for, and has taken so many bytes since this was said last.
+pub(crate) fn wait_for_client(permit: &Permit, taken_bytes: u64) {
     permit.waits();
-    match link.take_drained() {
-        0 => {}
-        bytes => permit.moved(bytes),
+    if taken_bytes > 0 {
+        permit.moved(taken_bytes);
     }
 }
 
@@ -148,7 +147,7 @@ pub(super) async fn write_unless_displaced(
             }
             let written = link.poll_write_behind(context, bytes);
             match &written {
-                Poll::Pending => waits_for_client(link, permit),
+                Poll::Pending => wait_for_client(permit, link.take_drained()),
                 Poll::Ready(Ok(count)) => {
                     permit.moved(link.uncounted(*count as u64));
                     permit.rests();

@@ -15,7 +15,7 @@ use super::in_flight::READS_MAX;
 use super::serve::{Conversation, Parting};
 use super::served::{LargeReply, Served};
 use super::strings;
-use crate::connection::next_piece;
+use crate::connection::{next_piece, wait_for_client};
 
 /// Replies that wait for others to be written with them.
 const REPLIES_BYTES_MAX: usize = 64 << 10;
@@ -167,11 +167,7 @@ impl<K: KeyValue> Conversation<'_, K> {
                 }
                 match self.link.poll_write_behind(context, bytes) {
                     Poll::Pending => {
-                        permit.waits();
-                        match self.link.take_drained() {
-                            0 => {}
-                            bytes => permit.moved(bytes),
-                        }
+                        wait_for_client(permit, self.link.take_drained());
                         Poll::Pending
                     }
                     Poll::Ready(Ok(count)) => {

@@ -11,7 +11,7 @@ use ladoga_service::{Error, KeyValue, LargeValue};
 
 use super::operation::{LineBegun, LineCall};
 use super::window::{Subject, Window};
-use crate::connection::{Link, StreamError, flush_unless_displaced, next_piece, waits_for_client};
+use crate::connection::{Link, StreamError, flush_unless_displaced, next_piece, wait_for_client};
 use crate::http::{
     BatchOperation, CutLine, Framing, LINE_BYTES_MAX, LargeLine, LineAnswer, LineCutter, NDJSON, Refusal,
 };
@@ -113,7 +113,7 @@ impl<K: KeyValue> BatchStream<K> {
             if self.is_behind() {
                 if self.link.poll_flush(context)?.is_pending() {
                     self.pause_body();
-                    waits_for_client(&self.link, &self.permit);
+                    wait_for_client(&self.permit, self.link.take_drained());
                     return Poll::Pending;
                 }
                 continue;
@@ -134,7 +134,7 @@ impl<K: KeyValue> BatchStream<K> {
         }
         let is_flushed = self.link.poll_flush(context)?.is_ready();
         if self.window.is_empty() || !is_flushed {
-            waits_for_client(&self.link, &self.permit);
+            wait_for_client(&self.permit, self.link.take_drained());
         } else {
             self.permit.rests();
             // A client that waits for an answer before it goes on is not slow.

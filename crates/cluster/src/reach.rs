@@ -1,9 +1,31 @@
 //! How far a data directory was written, as the other nodes remember it: so a node finds out that its directory was rolled
 //! back.
 //!
-//! Each process of a node is a *session*, with a random number. (A process begins another session if a second process ran as its
-//! node.) What a peer remembers of earlier sessions must have been on the disk when the current session began. If it was not, the
+//! Each process of a node is a *session*, with a random number. (A process begins another session, with the next number of its own,
+//! if a second process ran as its node.) What a peer remembers of earlier sessions must have been on the disk when the current session began. If it was not, the
 //! directory is older than what its node acknowledged.
+
+/// The bits of a session that its process draws. Those above count the sessions of the process.
+const DRAWN: u64 = u64::MAX >> 16;
+
+/// The first session of a process that drew this number; of 0, none.
+pub(crate) const fn first_session(random: u64) -> u64 {
+    let drawn = random & DRAWN;
+    if drawn == 0 && random != 0 { 1 } else { drawn }
+}
+
+/// The session that follows this one in the same process; of none, none.
+pub(crate) const fn next_session(session: u64) -> u64 {
+    match session.checked_add(DRAWN + 1) {
+        Some(next) if session != 0 => next,
+        _ => session,
+    }
+}
+
+/// Whether one process had both sessions, this one before the other: they may be heard in either order.
+pub(crate) const fn is_earlier_session(session: u64, other: u64) -> bool {
+    session & DRAWN == other & DRAWN && session < other
+}
 
 /// How far the directory of a node was at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -101,6 +123,17 @@ mod tests {
         assert_eq!((memory.before(7), memory.before(8)), (Reach::default(), known));
         assert!(memory.hear(8, Reach { written: 1, reserved: 2 }));
         assert_eq!((memory.before(8), memory.before(9)), (known, known));
+    }
+
+    #[test]
+    fn the_sessions_of_a_process_have_an_order() {
+        let first = first_session(u64::MAX);
+        let next = next_session(first);
+        assert!(is_earlier_session(first, next) && is_earlier_session(first, next_session(next)));
+        assert!(!is_earlier_session(first, first) && !is_earlier_session(next, first));
+        assert!(!is_earlier_session(first - 1, next), "it is another process");
+        assert_eq!((first_session(1 << 48), next_session(u64::MAX)), (1, u64::MAX));
+        assert_eq!((first_session(0), next_session(0)), (0, 0), "none is none");
     }
 
     #[test]

@@ -2,9 +2,8 @@
 
 use super::StabilityTracker;
 use crate::durable::{Durable, Relisting};
-use crate::incarnation::Incarnation;
 use crate::nodes::NodeId;
-use crate::reach::{Memory, Regression};
+use crate::reach::{Memory, Regression, is_earlier_session, next_session};
 use crate::statement::{Acquaintance, Statement};
 
 impl StabilityTracker {
@@ -13,7 +12,7 @@ impl StabilityTracker {
     pub fn heard(&mut self, peer: NodeId, mut statement: Statement) {
         let Statement { incarnation, session, reach, .. } = statement;
         let index = peer.index();
-        if session != 0 && session == self.ended[index] {
+        if self.is_over(peer, session) {
             return;
         }
         let met = &mut self.next.met[index];
@@ -48,6 +47,13 @@ impl StabilityTracker {
             self.lost_before = self.heard.iter().flatten().map(|statement| statement.clock).max();
         }
         self.maybe_recognize_newness();
+    }
+
+    /// Whether a peer's session is one that has ended: what it says comes too late.
+    fn is_over(&self, peer: NodeId, session: u64) -> bool {
+        let (ended, last) = (self.ended[peer.index()], self.remembered[peer.index()].session);
+        session != 0
+            && (session == ended || is_earlier_session(session, ended) || is_earlier_session(session, last))
     }
 
     /// Checks whether a peer remembers this node's directory further than it was found, or has met a later one: then what came
@@ -85,7 +91,7 @@ impl StabilityTracker {
         if self.next.is_whole {
             // If another process ran as this node, peers take the one that went on for a session that has ended. (It is whole once
             // more before it does this again: so of two that go on, one stays.)
-            self.next_session = next_session(self.next_session, met.next(self.opening.random));
+            self.next_session = next_session(self.next_session);
         }
         self.next = Durable {
             incarnation: met.next(self.opening.random),
@@ -145,9 +151,4 @@ impl StabilityTracker {
             self.becomes_whole();
         }
     }
-}
-
-/// Another session, as random as the one before; of one without a past, none.
-const fn next_session(before: u64, incarnation: Incarnation) -> u64 {
-    if before == 0 { 0 } else { before ^ incarnation.0 << 1 }
 }

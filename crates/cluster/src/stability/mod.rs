@@ -27,7 +27,7 @@ use crate::failure::Refusal;
 use crate::incarnation::Incarnation;
 use crate::nodes::NodeId;
 use crate::origin::Origin;
-use crate::reach::{Memory, Opening, Reach, Regression};
+use crate::reach::{Memory, Opening, Reach, Regression, first_session};
 use crate::statement::{Acquaintance, Statement};
 use crate::window::window_start;
 
@@ -70,7 +70,7 @@ pub struct StabilityTracker {
     written: u64,
     /// What is known of the others by now.
     remembered: Vec<Memory>,
-    /// The last ended session of each other node: its statements come too late.
+    /// The last ended session of each other node: its statements come too late, as do those of earlier ones of the same process.
     ended: Vec<u64>,
     /// The session of this process from when the next incarnation is on disk.
     next_session: u64,
@@ -131,8 +131,8 @@ impl StabilityTracker {
         self.is_unverified = opening.is_unverified && self.peers().next().is_some();
         // Further with each session, whatever the clock does: so a state from before a session is known to be older.
         self.next.reserved_before += 1;
-        self.next_session = opening.session;
-        self.opening = opening;
+        self.next_session = first_session(opening.session);
+        self.opening = Opening { session: self.next_session, ..opening };
         self
     }
 

@@ -75,3 +75,21 @@ fn of_two_processes_of_a_node_that_go_on_one_stays() {
     assert_eq!(twin.pass(), None);
     assert_is_rebuilt(&mut cluster);
 }
+
+/// What a process says arrives on several connections: so a peer may hear its second session before the last of the first one.
+#[test]
+fn what_a_process_said_before_its_new_session_comes_too_late() {
+    let mut cluster = in_session(3);
+    let of_before = cluster.nodes[1].statement(cluster.clock, 0);
+    let mut twin = with_a_new_directory(21);
+    (0..3).for_each(|_| talk_as_1(&mut cluster, &mut twin));
+    cluster.talk();
+    cluster.nodes[0].heard(NodeId(1), of_before.clone());
+    assert_is_rebuilt(&mut cluster);
+    let durable = cluster.nodes[0].persisted.clone();
+    cluster.nodes[0] =
+        StabilityTracker::new(NodeId(0), 3, Ok(durable)).opened(Opening { session: 9, ..Opening::default() });
+    cluster.nodes[0].heard(NodeId(1), of_before);
+    cluster.talk();
+    assert!(cluster.nodes.iter().all(|node| node.is_whole() && node.displaced_at().is_none()));
+}

@@ -23,7 +23,7 @@ use crate::wire::CONTENDED;
 use ladoga_local::store::Store;
 
 /// How often a request proposes before it gives up. Each time, others were faster, and it waits longer.
-const BALLOTS_MAX: u32 = 16;
+const BALLOTS_MAX: u32 = 32;
 /// What a request that was outbid waits for at most, the first time and after many; times its coordinator's place.
 const BACK_OFF_MS_MIN: u64 = 4;
 const BACK_OFF_MS_MAX: u64 = 128;

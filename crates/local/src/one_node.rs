@@ -6,14 +6,15 @@ use bytes::Bytes;
 use ladoga_model::{self as model, Cell, Stamp, Ttl, Version};
 use ladoga_service::{
     BackupAnswer, BackupStep, ChangeFormat, Changed, Context, Error, Followed, Follower, KeyRange, KeyValue,
-    KeyWrite, Later, Lookup, Metric, NUMBER_BYTES_MAX, Pieces, RecordFormat, Seen, StoredCell, Sum, Together,
-    Transaction, Upload, decide_together, may_expire, may_write, sum,
+    KeyWrite, Later, Lookup, Metric, NUMBER_BYTES_MAX, Pieces, RecordFormat, StoredCell, Sum, Together,
+    Transaction, Upload, may_expire, may_write, sum,
 };
 
 use crate::admission::Admission;
-use crate::distinct_keys::DistinctKeys;
 use crate::one_write::OneWrite;
 use crate::store::{LocalStore, Store, WriteKind};
+
+mod together;
 
 /// The service of one node: what it answers, and acknowledges, by itself.
 pub struct OneNode<S: Store, A> {
@@ -113,31 +114,6 @@ impl<S: Store, A: Admission> OneNode<S, A> {
         Box::pin(async move { updated.await? })
     }
 
-    /// Writes that happen all or none: one update of all their keys.
-    fn write_all(&self, context: &Context, writes: Vec<KeyWrite>) -> Later<Result<Together, Error>> {
-        let value_bytes = writes.iter().map(|write| write.change.value_bytes_max()).sum();
-        if let Err(error) = self.store.admit(WriteKind::Put, value_bytes) {
-            return Box::pin(ready(Err(error.into())));
-        }
-        let (mut keys, mut room) = (DistinctKeys::default(), Vec::with_capacity(writes.len()));
-        let mut numbered = Vec::with_capacity(writes.len());
-        // Each write gets its version when it is decided, as an update of its key alone would.
-        let named: Vec<&[u8]> = writes.iter().map(|write| &*write.key).collect();
-        let stamps = match self.admission.stamps_together(&named) {
-            Ok(stamps) => stamps,
-            Err(error) => return Box::pin(ready(Err(error))),
-        };
-        for (write, stamp) in writes.into_iter().zip(stamps) {
-            let number = keys.number(&write.key);
-            room.push((number, write.change.value_bytes_max()));
-            numbered.push((number, write, stamp));
-        }
-        let now_ms = self.admission.time_ms();
-        let decide = move |newest| decide_together(numbered, newest, now_ms);
-        let written = self.store_for(context).update_together(keys.keys, &room, decide);
-        Box::pin(async move { Ok(written.await?) })
-    }
-
     fn change_expiry(&self, context: &Context, key: &[u8], ttl: Option<Ttl>) -> Later<Result<Stamp, Error>> {
         let admitted = self.store.admit(WriteKind::Put, 0).map_err(Error::from);
         let stamp = match admitted.and_then(|()| self.admission.stamp_of_update(key)) {
@@ -154,41 +130,6 @@ impl<S: Store, A: Admission> OneNode<S, A> {
             (Some(stamp), Ok(stamp))
         });
         Box::pin(async move { changed.await? })
-    }
-
-    /// What was seen is looked at again inside the commit, where all cells get their versions.
-    fn write_transaction(
-        &self,
-        Transaction { seen, writes }: Transaction<Finished<S>>,
-    ) -> Later<Result<Result<(), Changed>, Error>> {
-        let mut keys = DistinctKeys::default();
-        let seen: Vec<_> = seen.iter().map(|(key, seen)| (keys.number(key), *seen)).collect();
-        let (mut cells, mut room) = (Vec::with_capacity(writes.len()), Vec::with_capacity(writes.len()));
-        let named: Vec<&[u8]> = writes.iter().map(|(key, _)| &**key).collect();
-        let stamps = match self.admission.stamps_together(&named) {
-            Ok(stamps) => stamps,
-            Err(error) => return Box::pin(ready(Err(error))),
-        };
-        for ((key, written), stamp) in writes.into_iter().zip(stamps) {
-            let number = keys.number(&key);
-            room.push((number, written.value.as_ref().map_or(0, model::Value::inline_bytes)));
-            cells.push((number, written, stamp));
-        }
-        let now_ms = self.admission.time_ms();
-        let decided = self.store.update_together(keys.keys, &room, move |newest| {
-            let is_changed = |(number, before): &(usize, Seen)| {
-                !Seen::of_mark(newest[*number].as_ref().map(Cell::mark), now_ms).is_as(*before)
-            };
-            if let Some(number) = seen.iter().position(is_changed) {
-                return (Vec::new(), Err(Changed(number)));
-            }
-            let cells = cells.into_iter().map(|(number, written, stamp)| {
-                let stamp = Stamp { expires_at_ms: written.expires_at_ms, ..stamp() };
-                (number, Cell { stamp, value: written.value })
-            });
-            (cells.collect(), Ok(()))
-        });
-        Box::pin(async move { Ok(decided.await?) })
     }
 }
 
@@ -392,6 +333,8 @@ fn as_of_now<A: Admission>(found: Option<StoredCell>, admission: &A) -> Option<S
 mod asked_tests;
 #[cfg(test)]
 mod clock_tests;
+#[cfg(test)]
+mod passed_over_tests;
 #[cfg(test)]
 #[path = "one_node_tests.rs"]
 mod tests;

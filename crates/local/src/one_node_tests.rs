@@ -25,7 +25,7 @@ const ONE: Replicas = Replicas { ack: 1, from: 1 };
 /// A node on its own, over a disk that outlives it.
 pub(super) struct Lone {
     pub(super) store: Arc<Embedded>,
-    versions: Arc<LoneVersions>,
+    pub(super) versions: Arc<LoneVersions>,
 }
 
 pub(super) type Service = OneNode<Embedded, Arc<LoneVersions>>;
@@ -362,49 +362,4 @@ fn many_who_add_to_one_number_lose_none_on_any_loop() {
         assert_eq!(sum, Some(2 * ADDS));
         lone.store.close().expect("a store that closes");
     }
-}
-
-/// A node of a cluster over which another one decides.
-#[derive(Clone)]
-struct PassedOver(Arc<LoneVersions>);
-
-impl Admission for PassedOver {
-    type Admitted = ();
-
-    fn stamp(&self) -> Stamp {
-        self.0.stamp()
-    }
-
-    fn time_ms(&self) -> u64 {
-        self.0.time_ms()
-    }
-
-    async fn admit(&self, stamp: Stamp) -> Result<(), Error> {
-        self.0.admit(stamp).await
-    }
-
-    fn acknowledge(&self, key: &[u8], version: Version) -> Result<(), Error> {
-        assert!(key == b"key" && version.timestamp > 0);
-        Err(Error::Undecided)
-    }
-
-    fn stamp_of_update(&self, key: &[u8]) -> Result<impl FnOnce() -> Stamp + Send + 'static, Error> {
-        self.0.stamp_of_update(key)
-    }
-}
-
-/// It was acknowledged once it was applied, whatever had gone over it by then.
-#[test]
-fn a_write_that_something_conditional_went_over_is_not_acknowledged() {
-    let (env, _disk, _clock) = sim::env(1);
-    let lone = Lone::open(&env, Durability::Always);
-    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
-    runtime.expect("a runtime").block_on(async {
-        let local = Rc::new(lone.store.attach(&Supervisor::default()));
-        let service = OneNode::new(Arc::clone(&lone.store), local, PassedOver(Arc::clone(&lone.versions)));
-        let put = service.put(&Context::new(ONE), b"key", Bytes::from_static(b"value"), ()).await;
-        assert!(matches!(put, Err(Error::Undecided)), "{put:?}");
-        let deleted = service.delete(&Context::new(ONE), b"key").await;
-        assert!(matches!(deleted, Err(Error::Undecided)), "{deleted:?}");
-    });
 }

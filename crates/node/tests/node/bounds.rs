@@ -4,7 +4,8 @@ use std::time::Duration;
 use ladoga_env::sim::SimClock;
 use ladoga_node::Limits;
 
-use crate::scripted::{LARGE_BYTES, Running, Script};
+use crate::running::Running;
+use crate::scripted::{LARGE_BYTES, Script};
 
 #[test]
 fn connections_over_the_limit_are_told_and_closed() {

@@ -1,6 +1,6 @@
 //! A node over a store that follows a script, and over the engine on a simulated disk.
 //!
-//! - `scripted`: the store that follows a script
+//! - `scripted`: the store that follows a script; `running`: a node over it
 //! - `client`: raw connections
 //! - `stages`: opening, serving, draining
 //! - `panics`: a node that lost an event loop
@@ -31,6 +31,7 @@ mod peer;
 mod promises;
 mod refusals;
 mod replica;
+mod running;
 mod scripted;
 mod simulated;
 mod slow_readers;

@@ -11,7 +11,8 @@ use ladoga_tls::client::{Stream, TlsClient, Trust};
 use ladoga_tls::{NodeTls, TlsPaths};
 
 use crate::client::{Client, connect};
-use crate::scripted::{LARGE_BYTES, Running};
+use crate::running::Running;
+use crate::scripted::LARGE_BYTES;
 
 /// A node whose connections move every few milliseconds, and how its clients speak to it.
 struct Restless {

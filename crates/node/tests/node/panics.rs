@@ -8,7 +8,8 @@ use ladoga_env::real::RealClock;
 use ladoga_node::{Limits, Node, StopError};
 use tokio::runtime::Builder;
 
-use crate::scripted::{Running, Script, Scripted};
+use crate::running::Running;
+use crate::scripted::{Script, Scripted};
 
 /// Longer than anything takes that does not hang.
 const DEADLINE: Duration = Duration::from_secs(90);

@@ -4,7 +4,8 @@ use std::time::Duration;
 use ladoga_env::sim::SimClock;
 use ladoga_node::Limits;
 
-use crate::scripted::{LARGE_BYTES, Running, Script};
+use crate::running::Running;
+use crate::scripted::{LARGE_BYTES, Script};
 
 fn impatient() -> Limits {
     Limits { request_timeout_ms: 60, answer_timeout_ms: 60, idle_timeout_ms: 60_000, ..Limits::default() }

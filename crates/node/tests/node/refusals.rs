@@ -1,6 +1,7 @@
 use ladoga_node::store::StoreError;
 
-use crate::scripted::{LARGE_BYTES, Running, Script};
+use crate::running::Running;
+use crate::scripted::{LARGE_BYTES, Script};
 
 /// The longest value that is read and discarded if it is refused.
 const REFUSED_BODY_BYTES_MAX: usize = 64 << 10;

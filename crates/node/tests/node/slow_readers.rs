@@ -12,7 +12,7 @@ use ladoga_tls::client::Stream;
 
 use crate::client::connect;
 use crate::moves::certified;
-use crate::scripted::Running;
+use crate::running::Running;
 
 /// What they read at a time.
 const STEP: usize = 64 << 10;

@@ -2,7 +2,8 @@ use std::thread;
 
 use ladoga_node::Limits;
 
-use crate::scripted::{Running, Script};
+use crate::running::Running;
+use crate::scripted::Script;
 
 #[test]
 fn a_node_that_opens_says_so_until_it_serves() {

@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use ladoga_node::Limits;
 
-use crate::scripted::{LARGE_BYTES, Running, Script};
+use crate::running::Running;
+use crate::scripted::{LARGE_BYTES, Script};
 
 const LARGE: usize = LARGE_BYTES as usize * 3 + 7;
 

@@ -6,6 +6,8 @@
 mod follower;
 mod hub;
 #[cfg(test)]
+mod model_tests;
+#[cfg(test)]
 mod replica_tests;
 #[cfg(test)]
 mod tests;

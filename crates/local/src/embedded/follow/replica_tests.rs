@@ -17,7 +17,7 @@ use ladoga_storage::{Background, Durability, Options};
 use tokio::runtime::{Builder, LocalOptions};
 
 use super::super::{Embedded, Local};
-use super::tests::{KEPT_MS, POLLS_MAX};
+use super::model_tests::{KEPT_MS, POLLS_MAX};
 use super::told::{KnownCell, State, Text, differing, key_span, parse, values};
 use crate::VersionClock;
 use crate::store::{Arrivals, CellChange, CellObserver, LocalStore, Store, SupersededCell};

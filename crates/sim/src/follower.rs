@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::{Buf, BufMut, Bytes};
 use ladoga_model::{Stamp, Version};
@@ -17,12 +17,14 @@ pub(crate) struct Follower {
     pub(crate) changes: u64,
     /// What it is to be told in the end.
     pub(crate) expected: Told,
+    /// Those of it that may go: deletions, and what expires. Who begins anew need not be told of them any more.
+    pub(crate) passing: BTreeSet<Vec<u8>>,
 }
 
 impl Default for Follower {
     fn default() -> Follower {
-        let (told, expected) = (Told::new(), Told::new());
-        Follower { since: Since::Beginning, told, connection: 0, changes: 0, expected }
+        let (told, expected, passing) = (Told::new(), Told::new(), BTreeSet::new());
+        Follower { since: Since::Beginning, told, connection: 0, changes: 0, expected, passing }
     }
 }
 
@@ -36,6 +38,7 @@ impl Follower {
     /// Its token is not good any more: what it knew does not count.
     pub(crate) fn begin_anew(&mut self) {
         (self.since, self.told) = (Since::Beginning, Told::new());
+        self.expected.retain(|key, _| !self.passing.contains(key));
     }
 
     /// Takes a change.

@@ -57,7 +57,11 @@ impl World {
         let is_relisted = self.relisting.has_changed();
         let versions = versions
             .filter(|(key, version)| !is_relisted || others.iter().all(|cells| has(cells, key, *version)));
-        self.shared.follower.borrow_mut().expected = versions.collect();
+        let mut follower = self.shared.follower.borrow_mut();
+        follower.expected = versions.collect();
+        let is_passing = |cell: &CellMark| cell.is_tombstone || cell.deleted_at().is_some();
+        let passing = cells.iter().filter(|(_, cell)| is_passing(cell));
+        follower.passing = passing.map(|(key, _)| key.to_vec()).collect();
     }
 }
 

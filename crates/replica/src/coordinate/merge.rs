@@ -231,8 +231,8 @@ impl<S: Store> Merged<S> {
         }
         let rebuilding = self.sources.iter().filter(|source| !counts(source.node));
         let rebuilding =
-            rebuilding.map(|source| format!("{} is being rebuilt", cluster.nodes.name(source.node)));
-        let absent = self.absent.iter().map(|(node, why)| format!("{} {why}", cluster.nodes.name(*node)));
+            rebuilding.map(|source| format!("{} is being rebuilt", cluster.node_url(source.node)));
+        let absent = self.absent.iter().map(|(node, why)| format!("{} {why}", cluster.node_url(*node)));
         let missing = absent.chain(rebuilding).collect();
         Some(Error::RangeIncomplete { replicas: self.replicas, missing })
     }

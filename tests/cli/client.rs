@@ -1,4 +1,4 @@
-use crate::support::{Ladoga, Launch, Node, Outcome, Port, ladoga_in, value};
+use crate::support::{Directory, Ladoga, Launch, Node, Outcome, Port, ladoga_in, value};
 
 /// Runs a command of the client against this node.
 fn run(node: &Node, arguments: &[&str]) -> Outcome {
@@ -270,6 +270,41 @@ fn a_url_that_is_none_is_named() {
     for url in ["", "nonsense", "ftp://127.0.0.1:1", "http://", "http://127.0.0.1:65536"] {
         let outcome = Ladoga::new(["get", "k", "--url", url]).run();
         outcome.expect_reason(&["url"]);
+    }
+}
+
+#[test]
+fn no_message_repeats_a_password() {
+    let (directory, url) = (Directory::new(), "http://me:hidden@127.0.0.1:1");
+    let data = directory.path().to_str().expect("a path of text");
+    let with_slash = "http://me:hid/den@127.0.0.1:1";
+    let cluster = format!("{url},http://127.0.0.1:2");
+    for arguments in [
+        &["get", "k", "--url", url][..],
+        &["get", "k", "--url", with_slash],
+        &["get", "k", "--url", "me:hidden@127.0.0.1:1"],
+        &["get", "k", url],
+        &["status", "--url", url],
+        &["copy", "--from", url, "--to", "http://127.0.0.1:2"],
+        &["copy", "--from", "http://127.0.0.1:2", "--to", url],
+        &["profile", "-o", "a.svg", "--url", url],
+        &["serve", "--data", data, "--check-config", "--cluster", &cluster],
+        &["serve", "--data", data, "--check-config", "--advertise", url],
+        &["serve", "--data", data, "--check-config", "--listen", url],
+        &["serve", "--data", data, "--check-config", "--otlp", url],
+        &["backup", "create", "--to", data, "--url", url],
+        &["backup", "create", "--to", "ftp://me:hidden@127.0.0.1"],
+        #[cfg(feature = "s3")]
+        &["backup", "list", "s3://me:hidden@bucket/a"],
+        &["bench", url],
+        &["bench", with_slash],
+        &["lab", "run", "--url", url],
+        &["lab", "run", "--peer", url],
+    ] {
+        let outcome = Ladoga::new(arguments.iter().copied()).run();
+        let said = format!("{}{}", outcome.stderr, String::from_utf8_lossy(&outcome.stdout));
+        assert!(!said.contains("hid") && said.contains("***@"), "{arguments:?}: {said}");
+        outcome.expect_failure(2, &[]);
     }
 }
 

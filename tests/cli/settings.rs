@@ -175,6 +175,9 @@ fn a_check_refuses_what_cannot_be_started() {
             Ladoga::new([&own[..], flags, check].concat())
         };
         expect_refusal(serve(&["--resp", &address]), &data, &["--resp", &address, "--listen"]);
+        let everywhere = format!("0.0.0.0:{}", port.address().port());
+        let named = ["--resp", &everywhere, "another port than that of --listen", &address];
+        expect_refusal(serve(&["--resp", &everywhere, "--insecure"]), &data, &named);
         for path in [&nowhere, &itself] {
             expect_refusal(
                 serve(&["--audit", path]),

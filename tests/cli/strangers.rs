@@ -137,8 +137,8 @@ fn a_text_is_no_answer_of_a_node_either() {
         expect_one_line(&stranger, arguments, stranger.run(arguments), &["no Ladoga node answers at"]);
     }
     let stranger = Stranger::start(("404 Not Found", "text/plain", "404 page not found\n"), &[]);
-    for arguments in [&["get", "k"][..], &["expire", "k", "1h"]] {
-        expect_one_line(&stranger, arguments, stranger.run(arguments), &["answered 404: 404 page not found"]);
+    for arguments in [&["get", "k"][..], &["get", "k", "--etag"], &["expire", "k", "1h"]] {
+        expect_one_line(&stranger, arguments, stranger.run(arguments), &["no Ladoga node answers at", "404"]);
     }
 }
 
@@ -146,8 +146,10 @@ fn a_text_is_no_answer_of_a_node_either() {
 fn a_refusal_with_a_page_is_one_line() {
     let stranger = Stranger::start(("404 Not Found", "text/html", PAGE), &[]);
     for arguments in READING.iter().chain(&WRITING) {
-        let named: &[&str] =
-            if arguments.contains(&"--etag") { &["answered 404"] } else { &["answered 404 with text/html"] };
+        let named: &[&str] = match arguments[0] {
+            "get" | "expire" => &["no Ladoga node answers at", "404 of type text/html"],
+            _ => &["answered 404 with text/html"],
+        };
         expect_one_line(&stranger, arguments, stranger.run(arguments), named);
     }
     let directory = Directory::new();

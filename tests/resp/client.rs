@@ -1,8 +1,9 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::Child;
 
-use crate::support::{DEADLINE, Launch, Node, Port, wait_for, wait_until};
+use crate::support::{DEADLINE, Launch, Node, Port, files_below, find_bytes, flip_bit, wait_for, wait_until};
 
 /// A node that clients of Redis can use.
 pub(crate) struct RespNode {
@@ -55,6 +56,13 @@ impl RespNode {
     pub(crate) fn connect(&self) -> RespClient {
         RespClient::open(self.address())
     }
+}
+
+/// Damages what is stored in the directory of a node that is stopped.
+pub(crate) fn damage(data: &Path, stored: &[u8]) {
+    let place = |(file, _): (PathBuf, u64)| find_bytes(&file, stored).map(|offset| (file, offset));
+    let (file, offset) = files_below(data).into_iter().find_map(place).expect("it is in a file");
+    flip_bit(&file, offset, 3);
 }
 
 /// A connection that speaks the protocol of Redis.

@@ -1,6 +1,7 @@
 //! What is done by one node of a cluster is seen by the others, and what is not done in one step there is as it is documented.
 
-use crate::client::{RespNode, request};
+use crate::client::{RespNode, damage, request};
+use crate::support::{value, wait_until};
 
 #[test]
 fn a_cluster_serves_every_kind_of_command() {
@@ -63,6 +64,30 @@ fn pipelines_of_a_cluster_are_answered_in_order() {
     client.send(&bytes);
     client.finish_sending();
     assert_eq!(String::from_utf8_lossy(&client.rest()), expected);
+}
+
+/// What is before the part is damaged at each node, and nobody notices, whichever node is asked and whichever has it.
+#[test]
+fn a_part_of_a_large_value_comes_from_another_node_without_the_rest() {
+    let mut nodes = RespNode::cluster(3);
+    let whole = value(7, 600_000);
+    let mut client = nodes[0].connect();
+    assert_eq!(client.ask("LADOGA.REPLICAS 3/3"), "+OK\r\n");
+    assert_eq!(client.ask_bytes(&[b"SET", b"k", &whole]), b"+OK\r\n");
+    for node in &mut nodes {
+        node.node.stop();
+        damage(node.node.data(), &whole[500..600]);
+    }
+    nodes.iter_mut().for_each(|node| node.node.spawn());
+    nodes.iter_mut().for_each(|node| node.node.wait_until_it_serves());
+    for node in &nodes {
+        let mut client = node.connect();
+        wait_until("a node that reaches the others", || client.ask("STRLEN k") == ":600000\r\n");
+        let part = client.ask_bytes(&[b"GETRANGE", b"k", b"300000", b"300004"]);
+        assert_eq!(part, [b"$5\r\n", &whole[300_000..300_005], b"\r\n"].concat());
+        let reply = client.ask("GETRANGE k 0 0");
+        assert!(reply.starts_with('-') && reply.contains("checksum"), "{reply}");
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
-use crate::client::{RespNode, request};
-use crate::support::value;
+use crate::client::{RespNode, damage, request};
+use crate::support::{Launch, value};
 
 fn bulk(value: &[u8]) -> Vec<u8> {
     [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat()
@@ -60,6 +60,35 @@ fn large_values_take_every_option() {
     assert_eq!(client.ask("RENAME k r"), "+OK\r\n");
     assert!(client.ask("GETDEL r").ends_with("xyz\r\n"));
     assert_eq!(client.ask("DBSIZE"), ":0\r\n");
+}
+
+/// What is before and behind the part is damaged, and nobody notices.
+#[test]
+fn a_part_of_a_large_value_is_read_without_the_rest() {
+    const PIECE_BYTES: usize = 256 << 10;
+    let mut node = RespNode::launch(Launch::embedded());
+    let whole = value(9, 4 * PIECE_BYTES);
+    assert_eq!(node.connect().ask_bytes(&[b"SET", b"k", &whole]), b"+OK\r\n");
+    node.node.stop();
+    for piece in [0, 3] {
+        damage(node.node.data(), &whole[piece * PIECE_BYTES + 500..][..100]);
+    }
+    node.node.start_again();
+    let mut client = node.connect();
+    for (from, to) in [
+        (PIECE_BYTES, PIECE_BYTES),
+        (PIECE_BYTES + 7, 2 * PIECE_BYTES + 9),
+        (3 * PIECE_BYTES - 1, 3 * PIECE_BYTES - 1),
+    ] {
+        let reply =
+            client.ask_bytes(&[b"GETRANGE", b"k", from.to_string().as_bytes(), to.to_string().as_bytes()]);
+        assert!(reply == bulk(&whole[from..=to]), "{from} to {to}");
+    }
+    assert_eq!(client.ask("GETRANGE k 5 4"), "$0\r\n\r\n");
+    for damaged in ["GETRANGE k 0 0", "GETRANGE k -1 -1"] {
+        let reply = client.ask(damaged);
+        assert!(reply.starts_with('-') && reply.contains("checksum"), "{reply}");
+    }
 }
 
 #[test]

@@ -143,6 +143,37 @@ fn a_cluster_is_backed_up_by_https() {
     hosts.for_each(|host| assert!(listed.contains(&host), "{host}: {listed}"));
 }
 
+/// Lists have the names of nodes, which are the same with TLS and without it; people have URLs.
+#[test]
+fn messages_name_nodes_by_their_urls() {
+    let certs = Certs::of(&HOSTS);
+    let trusting = certs.trusting();
+    let mut nodes = start(launches(&certs, HOSTS), &trusting);
+    put_on_all(&nodes[0], &trusting, "a");
+    let others = nodes[1..].iter().map(|node| format!("https://{}", node.address())).collect::<Vec<_>>();
+    nodes[1..].iter_mut().for_each(Node::stop);
+    let mut connection = trusting.open(nodes[0].address());
+    for target in [
+        format!("{}&replicas=3/3", entity("a")),
+        "/v0/entities?start=a&scope=cluster&replicas=3/3".to_owned(),
+    ] {
+        let response = connection.request("GET", &target, None);
+        assert_eq!(response.status, 504, "{response:?}");
+        let text = response.text();
+        assert!(others.iter().any(|url| text.contains(url)) && !text.contains("http://"), "{text}");
+    }
+    nodes[0].stop();
+    let own = format!("https://{}", nodes[0].address());
+    let fewer = format!("{own},{}", others[0]);
+    let (data, address) = (nodes[0].data().to_str().expect("a path of text"), nodes[0].address().to_string());
+    let check = ["serve", "--check-config", "--data", data, "--listen", &address, "--cluster", &fewer];
+    let files = [("--tls-cert", "127.0.0.1.pem"), ("--tls-key", "127.0.0.1.key"), ("--peer-ca", "ca.pem")];
+    let files = files.map(|(flag, name)| [flag.to_owned(), certs.made(name)]).concat();
+    let outcome = Ladoga::new(check.into_iter().chain(files.iter().map(String::as_str))).run();
+    let outcome = outcome.expect_failure(2, &["--cluster", &fewer, &others[1]]);
+    assert!(!outcome.stderr.contains("http://"), "{outcome:?}");
+}
+
 /// Its certificate is one of the cluster, and not its own.
 #[test]
 fn a_node_is_who_its_certificate_says() {

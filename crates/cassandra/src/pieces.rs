@@ -14,7 +14,7 @@ pub(crate) const PIECE_BYTES: usize = 256 << 10;
 pub(crate) struct ValuePieces {
     at: At,
     name: UploadName,
-    /// How many bytes were read.
+    /// How many bytes were read or passed over.
     read: u64,
     length: u64,
 }
@@ -55,6 +55,12 @@ impl Pieces for ValuePieces {
             let piece = self.read().await?;
             Ok(piece.map(|bytes| (bytes, self as Box<dyn Pieces>)))
         })
+    }
+
+    fn skip(&mut self, bytes: u64) -> u64 {
+        let rest = bytes % PIECE_BYTES as u64;
+        self.read += bytes - rest;
+        rest
     }
 }
 

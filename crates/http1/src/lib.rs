@@ -2,9 +2,13 @@
 //!
 //! - [`server`]: the server's side of a connection
 //! - [`answer`]: the client's side, answers
+//! - `masked`: what may be told of a URL
 #![forbid(unsafe_code)]
 
 pub mod answer;
+mod masked;
 pub mod server;
+
+pub use masked::masked;
 
 pub use http::{Method, StatusCode, Uri, Version};

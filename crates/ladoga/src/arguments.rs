@@ -1,7 +1,10 @@
+use std::env::args_os;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use ladoga_http1::masked;
 use ladoga_model::Ttl;
 
 use crate::backup_arguments::{BackupArguments, RestoreArguments};
@@ -31,9 +34,22 @@ impl Arguments {
     pub(crate) fn read() -> Self {
         // `ladoga bench -v` says what `ladoga --version` says: ladoga-bench is another program. Manual pages keep that name.
         let mut command = Self::command().mut_subcommand("bench", |bench| bench.display_name("ladoga"));
-        let mut matches = command.get_matches_mut();
-        Self::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.format(&mut command).exit())
+        let mut matches = command.try_get_matches_from_mut(args_os()).unwrap_or_else(|error| tell(error));
+        Self::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| tell(error.format(&mut command)))
     }
+}
+
+/// Ends the process with what is wrong with the command line, or the help. What was typed is repeated there, but for passwords in URLs.
+fn tell(mut error: clap::Error) -> ! {
+    for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg] {
+        if let Some(ContextValue::String(typed)) = error.get(kind)
+            && typed.contains("://")
+        {
+            let typed = masked(typed);
+            error.insert(kind, ContextValue::String(typed));
+        }
+    }
+    error.exit()
 }
 
 const EXAMPLES: &str = "\

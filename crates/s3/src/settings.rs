@@ -64,7 +64,10 @@ impl Settings {
         let endpoint = endpoint.map(|text| {
             let wrong = || {
                 let expected = "the URL of a server, such as https://s3.example.com";
-                BadSettings(format!("AWS_ENDPOINT_URL is '{text}', expected {expected}"))
+                // It may have a password in it.
+                let found =
+                    if text.contains('@') { "has an @ in it".to_owned() } else { format!("is '{text}'") };
+                BadSettings(format!("AWS_ENDPOINT_URL {found}, expected {expected}"))
             };
             let url = Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
             let is_bare =
@@ -129,7 +132,9 @@ mod tests {
     fn what_is_missing_or_wrong_is_named_and_no_secret_is() {
         let said = |more: &[(&str, &str)]| settings(more).expect_err("wrong settings").to_string();
         assert!(said(&[("AWS_ACCESS_KEY_ID", "")]).starts_with("AWS_ACCESS_KEY_ID is not set"));
-        for endpoint in ["minio:9000", "ftp://a", "nothing", "https://a:b@c"] {
+        let with_password = said(&[("AWS_ENDPOINT_URL", "https://a:hidden@c")]);
+        assert!(with_password.starts_with("AWS_ENDPOINT_URL has an @") && !with_password.contains("hidden"));
+        for endpoint in ["minio:9000", "ftp://a", "nothing"] {
             assert!(
                 said(&[("AWS_ENDPOINT_URL", endpoint)]).starts_with("AWS_ENDPOINT_URL is '"),
                 "{endpoint}"

@@ -16,6 +16,12 @@ pub trait Pieces {
     ///
     /// Takes itself along, so that the next piece can be fetched while this one is sent.
     fn next(self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>>;
+
+    /// Passes over so many bytes of a value as far as they need not be read, and answers how many of them come all the same. Fewer bytes
+    /// than the value has.
+    fn skip(&mut self, bytes: u64) -> u64 {
+        bytes
+    }
 }
 
 /// A piece, and what follows it.

@@ -98,7 +98,7 @@ impl<K: KeyValue> Conversation<'_, K> {
 
     /// Writes a value that is not in memory, as fast as the client takes it, with one piece read ahead.
     async fn write_large(&mut self, large: LargeReply) -> Result<(), Parting> {
-        let LargeReply { value, mut from, bytes } = large;
+        let LargeReply { mut value, from, bytes } = large;
         // Nobody waits for these while others are waited for.
         self.link.flush().await?;
         let permit = match self.door.door.streams.enter(self.link.address(), 1) {
@@ -109,6 +109,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             }
         };
         permit.granted().await;
+        let mut passed = value.pieces.skip(from);
         let mut piece = match value.pieces.next().await {
             Ok(piece) => piece,
             Err(error) => {
@@ -120,19 +121,21 @@ impl<K: KeyValue> Conversation<'_, K> {
         let mut left = bytes;
         while left > 0 {
             let Some((mut bytes, rest)) = piece else { return Err(self.cannot_go_on(&ends_early())) };
-            let next = next_piece(rest, &self.door.door.core.limits);
-            let skipped = from.min(bytes.len() as u64);
-            from -= skipped;
+            let skipped = passed.min(bytes.len() as u64);
+            passed -= skipped;
             bytes = bytes.split_off(skipped as usize);
             bytes.truncate(left.min(bytes.len() as u64) as usize);
+            left -= bytes.len() as u64;
+            let next = (left > 0).then(|| next_piece(rest, &self.door.door.core.limits));
             if let Err(Displaced) = self.write_unless_displaced(&permit, &bytes).await? {
                 return Err(self.gives_way(Taken::Stream));
             }
             self.door.door.core.metrics.sent(bytes.len() as u64);
-            left -= bytes.len() as u64;
             drop(bytes);
-            // What was begun is not waited for if nothing of it is wanted.
-            piece = if left == 0 { None } else { self.piece(next.await)? };
+            piece = match next {
+                Some(next) => self.piece(next.await)?,
+                None => None,
+            };
         }
         self.link.buffers().output.extend_from_slice(b"\r\n");
         Ok(())

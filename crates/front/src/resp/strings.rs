@@ -318,6 +318,9 @@ pub(super) async fn getrange<K: KeyValue>(call: StoreCall<K>, request: Request) 
         }
         Some(Value::Large(value)) => {
             let range = part(start, end, value.bytes as usize);
+            if range.is_empty() {
+                return Ok(Served::value(Some(Bytes::new())));
+            }
             Served::Large(LargeReply { value, from: range.start as u64, bytes: range.len() as u64 })
         }
     })

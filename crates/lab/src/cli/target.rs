@@ -1,6 +1,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
+use ladoga_http1::masked;
 use ladoga_tls::client::words::Hints;
 use ladoga_tls::client::{Identity, TlsClient, Trust, Unusable};
 
@@ -59,7 +60,7 @@ pub(crate) struct Target {
 impl Target {
     /// The error is one line about what is wrong.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
-        let wrong = |what: &str| format!("invalid URL `{url}`: {what}");
+        let wrong = |what: &str| format!("invalid URL `{}`: {what}", masked(url));
         let (scheme, rest) = match url.split_once("://") {
             Some(("http", rest)) => (Scheme::Http, rest),
             Some(("https", rest)) => (Scheme::Https, rest),
@@ -215,12 +216,14 @@ mod tests {
             "http://a:x",
             "http://[::1",
             "http://a b",
-            "http://user:password@a",
-            "http://user@a:80/x",
             "\u{2014}latency",
         ] {
             let reason = Target::parse(url).unwrap_err();
             assert!(reason.starts_with(&format!("invalid URL `{url}`: ")), "{reason}");
+        }
+        for url in ["http://user:password@a:80/x", "http://password@a:80/x", "http://user:pass/word@a:80/x"] {
+            let reason = Target::parse(url).unwrap_err();
+            assert!(reason.starts_with("invalid URL `http://***@a:80/x`: "), "{reason}");
         }
     }
 }

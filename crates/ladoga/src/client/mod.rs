@@ -17,7 +17,7 @@ pub(crate) use bearer::Bearer;
 pub(crate) use connection::Request;
 pub(crate) use exchange::exchange;
 pub(crate) use kept::KeptConnection;
-pub(crate) use response::{NDJSON, OCTETS, Response};
+pub(crate) use response::{NDJSON, OCTETS, Response, TEXT};
 pub(crate) use tls::ClientTls;
 pub(crate) use url::{Scheme, Url, percent_encoded};
 

@@ -9,6 +9,10 @@ use super::{ClientError, Url};
 pub(crate) const NDJSON: &str = "application/x-ndjson";
 /// Of values, and of keys without them.
 pub(crate) const OCTETS: &str = "application/octet-stream";
+/// Of refusals.
+pub(crate) const TEXT: &str = "text/plain";
+/// What a node says about a key that does not exist.
+const ABSENT: &str = "there is no value under this key";
 /// A refusal and a number are one line; of more than this, the rest is left out.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 /// What is printed of what somebody else than a node sends.
@@ -19,6 +23,7 @@ pub(crate) struct Response {
     pub(crate) status: u16,
     head: Head<Vec<u8>>,
     url: Url,
+    is_to_head: bool,
     answers: Answers<Box<dyn BufRead>>,
 }
 
@@ -30,7 +35,7 @@ impl Response {
     ) -> Result<Response, ClientError> {
         let mut answers = Answers::new(stream);
         match answers.head(if is_to_head { Asked::Head } else { Asked::Ordinary }) {
-            Ok(head) => Ok(Response { status: head.status, head, url: url.clone(), answers }),
+            Ok(head) => Ok(Response { status: head.status, head, url: url.clone(), is_to_head, answers }),
             Err(error) if error.kind() == ErrorKind::InvalidData => {
                 Err(ClientError::NotHttp { url: url.clone(), reason: error.to_string() })
             }
@@ -154,6 +159,31 @@ impl Response {
         self.checked_text("an answer without a body", str::is_empty).map(drop)
     }
 
+    /// Reads a `404`, which is how a node says that a key does not exist. Anybody else has no such page.
+    pub(crate) fn check_absent(self) -> Result<(), ClientError> {
+        let url = self.url.clone();
+        let found = if !self.is_of_type(TEXT) {
+            self.header("content-type").map_or_else(
+                || "404 without a content type".to_owned(),
+                |found| format!("404 of type {}", printable(found, FOUND_BYTES_MAX)),
+            )
+        } else if self.is_to_head {
+            // Of the line there is the length, which counts its end.
+            let length = self.header("content-length").unwrap_or("unknown");
+            if length.parse() == Ok(ABSENT.len() + 1) {
+                return Ok(());
+            }
+            format!("404 with a text of length {}", printable(length, FOUND_BYTES_MAX))
+        } else {
+            let text = self.text()?;
+            if text == ABSENT {
+                return Ok(());
+            }
+            format!("404 with '{}'", printable(&text, FOUND_BYTES_MAX))
+        };
+        Err(ClientError::NotANode { url, found, expected: "404 with 'there is no value under this key'" })
+    }
+
     /// The error that says that no node sent it.
     pub(crate) fn not_a_node(&self, found: String, expected: &'static str) -> ClientError {
         ClientError::NotANode { url: self.url.clone(), found, expected }
@@ -208,6 +238,37 @@ mod tests {
         let (text, page) = of("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<html>\n");
         let expected = "no Ladoga node answers at http://h:80: found an answer of type text/html, expected application/x-ndjson";
         assert_eq!((text, page), (String::new(), Err(expected.to_owned())));
+    }
+
+    #[test]
+    fn a_key_is_absent_only_if_a_node_says_so() {
+        let of = |is_to_head, bytes: &'static str| {
+            let url = Url::parse("http://h").expect("a URL");
+            let response = Response::read_head(&url, Box::new(bytes.as_bytes()), is_to_head);
+            response.expect("an answer").check_absent().map_err(|error| error.to_string())
+        };
+        let head =
+            "HTTP/1.1 404 Not Found\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 33\r\n\r\n";
+        assert_eq!(of(true, head), Ok(()));
+        let line =
+            "HTTP/1.1 404 Not Found\r\ncontent-type: text/plain\r\n\r\nthere is no value under this key\n";
+        assert_eq!(of(false, line), Ok(()));
+        for (is_to_head, bytes, found) in [
+            (true, line, "404 with a text of length unknown"),
+            (
+                true,
+                "HTTP/1.1 404 Not Found\r\ncontent-type: text/plain\r\ncontent-length: 19\r\n\r\n",
+                "404 with a text of length 19",
+            ),
+            (true, "HTTP/1.1 404 Not Found\r\ncontent-length: 33\r\n\r\n", "404 without a content type"),
+            (false, "HTTP/1.1 404 Not Found\r\ncontent-type: text/plain\r\n\r\nnone\n", "404 with 'none'"),
+            (false, "HTTP/1.1 404 Not Found\r\ncontent-type: text/html\r\n\r\n<p>", "404 of type text/html"),
+        ] {
+            let expected = format!(
+                "no Ladoga node answers at http://h:80: found {found}, expected 404 with 'there is no value under this key'"
+            );
+            assert_eq!(of(is_to_head, bytes), Err(expected));
+        }
     }
 
     #[test]

@@ -8,12 +8,7 @@ use super::{Failure, node_url};
 use crate::arguments::{
     DeleteArguments, ExpireArguments, GetArguments, IncrementArguments, Life, NodeArguments, PutArguments,
 };
-use crate::client::{Request, Response, percent_encoded};
-
-/// The type of what a node refuses.
-const TEXT: &str = "text/plain";
-/// What a node says about a key that does not exist.
-const NO_VALUE: &str = "there is no value under this key";
+use crate::client::{Request, Response, TEXT, percent_encoded};
 
 /// Prints the value of a key, or its `ETag`.
 pub(crate) fn get(arguments: &GetArguments) -> Result<(), Failure> {
@@ -30,15 +25,11 @@ pub(crate) fn get(arguments: &GetArguments) -> Result<(), Failure> {
     }
 }
 
-/// What a `404` means: a node says that there is no value, anybody else has no such page.
 fn not_found(response: Response, key: &OsStr) -> Failure {
-    let is_text = response.is_of_type(TEXT);
-    let refusal = response.refusal();
-    // What answers `HEAD` has no reason.
-    if is_text && (refusal.ends_with(NO_VALUE) || refusal.ends_with("answered 404")) {
-        return Failure::Failed(format!("the key '{}' does not exist", key.display()));
+    match response.check_absent() {
+        Ok(()) => Failure::Failed(format!("the key '{}' does not exist", key.display())),
+        Err(error) => error.into(),
     }
-    Failure::Failed(refusal)
 }
 
 /// As it is for programs; for people, on a line of its own.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ladoga_backup::Repository;
 use ladoga_env::{Disk, Env};
+use ladoga_http1::masked;
 
 use super::Failure;
 
@@ -23,7 +24,7 @@ pub(super) fn expect_directory(path: &Path, expected: &str) -> Result<(), Failur
     if !is_url {
         return Ok(());
     }
-    Err(Failure::Usage(format!("'{text}' is no directory, expected {expected}")))
+    Err(Failure::Usage(format!("'{}' is no directory, expected {expected}", masked(&text))))
 }
 
 /// What is expected as a place for backups.
@@ -37,7 +38,7 @@ pub(super) fn disk_of(env: &Env, path: &Path) -> Result<Arc<dyn Disk>, Failure> 
         expect_directory(path, PLACES)?;
         return Ok(Arc::clone(&env.disk));
     }
-    let place = Place::parse(path).map_err(|error| Failure::Usage(error.to_string()))?;
+    let place = Place::parse(path).map_err(|error| Failure::Usage(masked(&error.to_string())))?;
     let usage = |error: BadSettings| Failure::Usage(error.to_string());
     let settings = Settings::of(|name| std::env::var(name).ok()).map_err(usage)?;
     Ok(Arc::new(S3Disk::new(env, path, &place, &settings).map_err(usage)?))

@@ -132,7 +132,7 @@ fn check_nodes(env: &Env, settings: &Settings) -> Result<(), Failure> {
         }
         let value = nodes.map(|nodes| nodes.iter().map(|(_, node)| node.name.as_str()).collect::<Vec<_>>());
         let value = value.unwrap_or_default().join(",");
-        Failure::Usage(format!("--cluster is '{value}', expected {error}"))
+        Failure::Usage(settings.with_urls(&format!("--cluster is '{value}', expected {error}")))
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ladoga_http1::masked;
 use ladoga_tls::client::{Identity, Trust, Unusable};
 use ladoga_tls::{FILE_BYTES_MAX, read_bounded};
 
@@ -36,8 +37,10 @@ impl NodeFlags {
         tls: &ClientTlsFlags,
     ) -> Result<Url, Failure> {
         let flag = self.url;
-        let wrong =
-            || format!("{flag} is '{text}', expected the URL of a node, such as http://127.0.0.1:8080");
+        let wrong = || {
+            let typed = masked(text);
+            format!("{flag} is '{typed}', expected the URL of a node, such as http://127.0.0.1:8080")
+        };
         let url = Url::parse(text).ok_or_else(|| Failure::Usage(wrong()))?;
         let tls = client_tls(tls, &url)?;
         let bearer = match token_file {

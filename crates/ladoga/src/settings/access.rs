@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use ladoga_tls::TlsPaths;
 
 use super::SettingError;
+use super::machine;
 use super::sources::Sources;
 
 /// Who may use a node, as it was said.
@@ -68,13 +69,36 @@ pub(super) fn check_ports(
     listen: &[SocketAddr],
     resp: &[SocketAddr],
 ) -> Result<(), SettingError> {
-    // The system chooses another port for each 0.
-    let is_taken = resp.iter().any(|address| address.port() != 0 && listen.contains(address));
-    if is_taken {
-        let expected = "another address or port than that of --listen";
-        sources.get::<()>("resp", |_| Err(expected.to_owned()))?;
+    let covers_ipv4 = machine::ipv6_covers_ipv4();
+    let pairs = resp.iter().flat_map(|resp| listen.iter().map(move |listen| (*resp, *listen)));
+    for (resp, listen) in pairs.filter(|(resp, listen)| is_shared(*resp, *listen, covers_ipv4)) {
+        let expected = match [resp, listen].into_iter().find(|address| is_any(*address)) {
+            Some(any) if resp != listen => {
+                format!("another port than that of --listen, {listen}: {any} takes it at every address")
+            }
+            _ => "another address or port than that of --listen".to_owned(),
+        };
+        sources.get::<()>("resp", |_| Err(expected))?;
     }
     Ok(())
+}
+
+/// Whether the system gives only one of two addresses away, because they are the same or one of them includes the other: `0.0.0.0`
+/// includes all of IPv4, and `[::]` all of IPv6, mostly with IPv4.
+fn is_shared(one: SocketAddr, other: SocketAddr, covers_ipv4: bool) -> bool {
+    // The system chooses another port for each 0.
+    if one.port() != other.port() || one.port() == 0 {
+        return false;
+    }
+    let is_ipv4 = |address: SocketAddr| address.ip().to_canonical().is_ipv4();
+    let includes = |any: SocketAddr, other| {
+        is_any(any) && (is_ipv4(any) == is_ipv4(other) || (!is_ipv4(any) && covers_ipv4))
+    };
+    one.ip().to_canonical() == other.ip().to_canonical() || includes(one, other) || includes(other, one)
+}
+
+fn is_any(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_unspecified()
 }
 
 fn is_reachable(address: &SocketAddr) -> bool {
@@ -109,4 +133,40 @@ pub(super) fn hosts(text: &str) -> Result<Vec<String>, String> {
         return Ok(names);
     }
     Err("names without ports, separated by commas, such as db.example.com; or * for any name".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_include_each_other_are_shared() {
+        let either_way = |one: &str, other: &str, covers_ipv4| {
+            let [one, other] = [one, other].map(|text| text.parse().expect("an address"));
+            let found = is_shared(one, other, covers_ipv4);
+            assert_eq!(found, is_shared(other, one, covers_ipv4));
+            found
+        };
+        for (one, other) in [
+            ("127.0.0.1:1", "127.0.0.1:1"),
+            ("0.0.0.0:1", "127.0.0.1:1"),
+            ("0.0.0.0:1", "0.0.0.0:1"),
+            ("[::]:1", "[::1]:1"),
+            ("[::ffff:127.0.0.1]:1", "127.0.0.1:1"),
+        ] {
+            assert!(either_way(one, other, true) && either_way(one, other, false), "{one} and {other}");
+        }
+        for other in ["127.0.0.1:1", "0.0.0.0:1"] {
+            assert!(either_way("[::]:1", other, true) && !either_way("[::]:1", other, false), "{other}");
+        }
+        for (one, other) in [
+            ("127.0.0.1:1", "127.0.0.2:1"),
+            ("127.0.0.1:1", "[::1]:1"),
+            ("0.0.0.0:1", "[::1]:1"),
+            ("0.0.0.0:1", "127.0.0.1:2"),
+            ("0.0.0.0:0", "127.0.0.1:0"),
+        ] {
+            assert!(!either_way(one, other, true), "{one} and {other}");
+        }
+    }
 }

@@ -9,6 +9,11 @@ use super::parse::format_size;
 /// The share of the machine's memory that a node takes by default.
 const MEMORY_SHARE: u64 = 4;
 
+/// Whether a socket at `[::]` takes IPv4 as well: Linux does unless its administrator says otherwise.
+pub(super) fn ipv6_covers_ipv4() -> bool {
+    std::fs::read_to_string("/proc/sys/net/ipv6/bindv6only").map_or(true, |text| text.trim() != "1")
+}
+
 /// The memory that there is, and whose it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Memory {

@@ -90,12 +90,16 @@ impl Settings {
         http.chain(resp.iter().map(|address| format!("redis{s}://{address}"))).collect()
     }
 
+    /// A message that has names of nodes in it, with their URLs: names are the same with TLS and without.
+    pub(crate) fn with_urls(&self, message: &str) -> String {
+        if self.tls.is_some() { message.replace("http://", "https://") } else { message.to_owned() }
+    }
+
     /// The URL of this node: as its cluster knows it, or where it listens.
     #[cfg(feature = "otel")]
     pub(crate) fn own_url(&self) -> String {
-        let of_cluster =
-            self.membership.as_ref().map(|membership| membership.nodes.name(membership.own).to_owned());
-        of_cluster.unwrap_or_else(|| self.urls(&self.listen, &[]).join(","))
+        let of_cluster = self.membership.as_ref().map(|membership| membership.nodes.name(membership.own));
+        of_cluster.map_or_else(|| self.urls(&self.listen, &[]).join(","), |name| self.with_urls(name))
     }
 
     fn from_sources(sources: &Sources) -> Result<Settings, SettingError> {

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use ladoga_http1::masked;
 use toml::{Table, Value};
 
 use super::SettingError;
@@ -64,6 +65,9 @@ const WITHOUT_FLAG: [&str; 14] = [
     "log",
     "log_format",
 ];
+
+/// Those that somebody might write with a name and a password.
+const URLS: [&str; 6] = ["listen", "resp", "cluster", "advertise", "cassandra_nodes", "otlp"];
 
 /// Variables of OpenTelemetry that count if nothing else says what is set. A build without traces leaves them alone: who runs many
 /// programs sets them for all.
@@ -204,7 +208,7 @@ impl Sources {
         name: &str,
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Result<Option<T>, SettingError> {
-        self.written.get(name).map(|written| written.parse(parse)).transpose()
+        self.written.get(name).map(|written| written.parse(name, parse)).transpose()
     }
 
     /// Has `check` look at what does not count this time: a mistake in the file would otherwise show on the day on which it does.
@@ -212,13 +216,16 @@ impl Sources {
         &self,
         check: impl Fn(&str, &str) -> Result<(), String>,
     ) -> Result<(), SettingError> {
-        self.overridden.iter().try_for_each(|(name, written)| written.parse(|text| check(name, text)))
+        let check = |(name, written): &(&'static str, Written)| written.parse(name, |text| check(name, text));
+        self.overridden.iter().try_for_each(check)
     }
 }
 
 impl Written {
-    fn parse<T>(&self, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, SettingError> {
-        let failed = |expected| SettingError { name: self.name.clone(), value: self.text.clone(), expected };
+    /// `name` is that of the setting, wherever it was written.
+    fn parse<T>(&self, name: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, SettingError> {
+        let value = || if URLS.contains(&name) { masked(&self.text) } else { self.text.clone() };
+        let failed = |expected| SettingError { name: self.name.clone(), value: value(), expected };
         parse(&self.text).map_err(failed)
     }
 }

@@ -1,4 +1,4 @@
-use ladoga_storage::Blob;
+use ladoga_storage::{BLOB_PIECE_BYTES, Blob};
 
 use super::pool::DiskHandle;
 use super::read_error;
@@ -32,5 +32,12 @@ impl Pieces for BlobPieces {
             let offset = offset + piece.len() as u64;
             Ok(Some((piece, Box::new(BlobPieces { blob, offset, disk }) as Box<dyn Pieces>)))
         })
+    }
+
+    fn skip(&mut self, bytes: u64) -> u64 {
+        let rest = bytes % BLOB_PIECE_BYTES as u64;
+        // A peer may ask for more than there is.
+        self.offset = self.offset.saturating_add(bytes - rest);
+        rest
     }
 }

@@ -92,7 +92,7 @@ fn a_replica_that_is_starting_is_asked_again_until_it_answers() {
     }
     let (number, ()) = peer.asked(is_cells);
     peer.answer(number, &Answer::Opened(1));
-    let (number, ()) = peer.asked(|request| matches!(request, Request::Next { stream: 1 }).then_some(()));
+    let (number, ()) = peer.asked(|request| matches!(request, Request::Next { stream: 1, .. }).then_some(()));
     peer.answer(number, &Answer::End);
     assert_eq!(client.answer().status, 200);
 }

@@ -1,9 +1,10 @@
-use ladoga_cluster::{Acquaintance, Durable, KeptState, NodeList};
+use ladoga_cluster::{Acquaintance, Durable, KeptState};
 
+use super::Cluster;
 use crate::planted::{Bug, has};
 
 /// The state of a node in this list of nodes, which may be another one than before; with the names of the nodes.
-pub(super) fn of_this_list(nodes: &NodeList, state: KeptState, names: &[u64]) -> Durable {
+pub(super) fn of_this_list(cluster: &Cluster, state: KeptState, names: &[u64]) -> Durable {
     let before = state.durable.relisting;
     let durable = if has(Bug::KnowByPlace) { by_place(state, names) } else { state.in_list(names) };
     if has(Bug::CountNewNodes) {
@@ -13,8 +14,8 @@ pub(super) fn of_this_list(nodes: &NodeList, state: KeptState, names: &[u64]) ->
         return Durable { met, joining: vec![false; names.len()], relisting: before, ..durable };
     }
     if durable.relisting != before {
-        let joining = nodes.iter().zip(&durable.joining).filter(|(_, joining)| **joining);
-        let urls: Vec<&str> = joining.map(|((id, _), _)| nodes.name(id)).collect();
+        let joining = cluster.nodes.iter().zip(&durable.joining).filter(|(_, joining)| **joining);
+        let urls: Vec<String> = joining.map(|((id, _), _)| cluster.node_url(id)).collect();
         tracing::warn!(
             "new in the list of nodes: {}. The answers of a new node do not count until it has copied the data of the other nodes",
             urls.join(", ")

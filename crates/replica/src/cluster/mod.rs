@@ -151,6 +151,16 @@ impl Cluster {
         }
     }
 
+    /// The same of one of its nodes.
+    pub(crate) fn node_url(&self, node: NodeId) -> String {
+        self.url_of(self.nodes.name(node)).into_owned()
+    }
+
+    /// A message that has names of nodes in it, with their URLs.
+    fn with_urls(&self, message: String) -> String {
+        if self.tls.is_some() { message.replace("http://", "https://") } else { message }
+    }
+
     /// By which its nodes reach each other, if not in the clear.
     pub(crate) fn tls(&self) -> Option<&Arc<NodeTls>> {
         self.tls.as_ref()
@@ -201,9 +211,7 @@ impl Cluster {
                 hints::follow_names(disk, &hints_dir, &names, is_by_place)?;
                 let listed = state.as_ref().and_then(|state| state.names.as_ref());
                 was_listed = listed.is_some_and(|listed| listed.contains(&names[self.own.index()]));
-                state
-                    .map(|state| listed::of_this_list(&self.nodes, state, &names))
-                    .ok_or(Incarnation(kept.store))
+                state.map(|state| listed::of_this_list(self, state, &names)).ok_or(Incarnation(kept.store))
             }
         };
         let opening = Opening {
@@ -262,8 +270,8 @@ impl Cluster {
             "the data directory {} belongs to {}, expected {}: the node's answers do not count until it has copied the data of \
              the other nodes",
             dir.display(),
-            self.nodes.name(node),
-            self.nodes.name(self.own),
+            self.node_url(node),
+            self.node_url(self.own),
         );
         let copied = durable::read(disk, dir)?.map(|state| state.durable);
         let durable = Durable::of_a_copy(Incarnation::first(env.rng.next_u64()), copied);
@@ -342,6 +350,7 @@ impl Cluster {
     /// Handles a greeting. Fails with the reason if the two nodes are not of one cluster.
     pub(crate) fn greeted(&self, core: &LoopContext, theirs: &Hello) -> Result<Arc<PeerView>, String> {
         if let Some(difference) = self.hello().difference(theirs) {
+            let difference = self.with_urls(difference);
             // It may be one of ours with another list: then the reason is shown beside its name.
             let name = theirs.name();
             match self.peers.iter().find(|peer| self.nodes.name(peer.id) == name && peer.id != self.own) {

@@ -28,7 +28,7 @@ pub(super) fn unexpected(answer: Result<Answer, PeerError>) -> Failure {
 /// Too few replicas answered: names those that did not.
 pub(super) fn too_few<S: Store>(plan: &Plan<S>, error: &QuorumError, may_have_happened: bool) -> Error {
     let &QuorumError { acked, required, asked, ref failures } = error;
-    let name = |replica: usize| plan.cluster().nodes.name(plan.node(replica)).to_owned();
+    let name = |replica: usize| plan.cluster().node_url(plan.node(replica));
     let failures = failures.iter().map(|(replica, failure)| (name(*replica), failure.to_string()));
     let failures = failures.collect();
     Error::TooFewReplicas(Box::new(TooFewReplicas { acked, required, asked, failures, may_have_happened }))

@@ -10,7 +10,7 @@ use super::target::Target;
 use crate::bounds::Copying;
 use crate::link::{PeerLink, RemoteStream};
 use crate::own::{OwnReplica, refusal, replica};
-use crate::wire::{Answer, Request};
+use crate::wire::{Answer, Request, SKIPS_SINCE};
 use ladoga_local::store::{LargeValue, Later, LocalStore, Piece, Pieces, Store, StoreError, Upload, Value};
 
 /// A large value, as the coordinator of a read has it.
@@ -65,7 +65,7 @@ pub(super) async fn open_remote(
     version: Version,
 ) -> Result<Option<Box<dyn Pieces>>, StoreError> {
     match link.open((&Request::OpenValue { key: key.clone(), version }, of)).await {
-        Ok(stream) => Ok(Some(Box::new(RemotePieces(stream)))),
+        Ok(stream) => Ok(Some(Box::new(RemotePieces::new(stream)))),
         Err(Ok(Answer::Gone)) => Ok(None),
         Err(Ok(Answer::Refused(refusal))) => Err(unreadable(link, &refusal)),
         Err(Ok(_)) => Err(unreadable(link, &"it answers something else")),
@@ -78,23 +78,42 @@ fn unreadable(link: &PeerLink, why: &dyn std::fmt::Display) -> StoreError {
 }
 
 /// What a peer streams.
-pub(super) struct RemotePieces(pub(super) RemoteStream);
+pub(super) struct RemotePieces {
+    stream: RemoteStream,
+    /// Bytes that the peer is to pass over before the next piece.
+    skip: u64,
+}
+
+impl RemotePieces {
+    pub(super) const fn new(stream: RemoteStream) -> RemotePieces {
+        RemotePieces { stream, skip: 0 }
+    }
+}
 
 impl Pieces for RemotePieces {
     fn next(mut self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>> {
-        let asked = self.0.ask(|stream| Request::Next { stream });
+        let skip = std::mem::take(&mut self.skip);
+        let asked = self.stream.ask(|stream| Request::Next { stream, skip });
         Box::pin(async move {
             match asked.await {
                 Ok(Answer::Piece(bytes)) => Ok(Some((bytes, self as Box<dyn Pieces>))),
                 Ok(Answer::End) => {
-                    self.0.mark_closed();
+                    self.stream.mark_closed();
                     Ok(None)
                 }
-                Ok(Answer::Refused(refusal)) => Err(unreadable(self.0.link(), &refusal)),
-                Ok(_) => Err(unreadable(self.0.link(), &"the stream is not there any more")),
-                Err(error) => Err(unreadable(self.0.link(), &error)),
+                Ok(Answer::Refused(refusal)) => Err(unreadable(self.stream.link(), &refusal)),
+                Ok(_) => Err(unreadable(self.stream.link(), &"the stream is not there any more")),
+                Err(error) => Err(unreadable(self.stream.link(), &error)),
             }
         })
+    }
+
+    fn skip(&mut self, bytes: u64) -> u64 {
+        if self.stream.link().version.get() < SKIPS_SINCE {
+            return bytes;
+        }
+        self.skip += bytes;
+        0
     }
 }
 

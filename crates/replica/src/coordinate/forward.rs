@@ -101,7 +101,7 @@ fn unknown<S: Store>(plan: &Plan<S>, node: NodeId, failed: Failure) -> Error {
         acked: 0,
         required: plan.replicas.ack as usize,
         asked: plan.replicas.from as usize,
-        failures: vec![(plan.cluster().nodes.name(node).to_owned(), failed.to_string())],
+        failures: vec![(plan.cluster().node_url(node), failed.to_string())],
         may_have_happened: true,
     }))
 }

@@ -81,7 +81,7 @@ enum OpenedCells {
 impl OpenedCells {
     fn of(opened: Result<RemoteStream, Result<Answer, PeerError>>) -> OpenedCells {
         match opened {
-            Ok(stream) => OpenedCells::Pieces(Box::new(RemotePieces(stream))),
+            Ok(stream) => OpenedCells::Pieces(Box::new(RemotePieces::new(stream))),
             Err(Ok(Answer::Refused(Refusal::Starting))) => OpenedCells::Starting,
             Err(Ok(Answer::Refused(refusal))) => OpenedCells::Absent(refusal.to_string()),
             Err(Ok(_)) => OpenedCells::Absent("it answers something else".to_owned()),
@@ -231,8 +231,8 @@ impl<S: Store> Merged<S> {
         }
         let rebuilding = self.sources.iter().filter(|source| !counts(source.node));
         let rebuilding =
-            rebuilding.map(|source| format!("{} is being rebuilt", cluster.nodes.name(source.node)));
-        let absent = self.absent.iter().map(|(node, why)| format!("{} {why}", cluster.nodes.name(*node)));
+            rebuilding.map(|source| format!("{} is being rebuilt", cluster.node_url(source.node)));
+        let absent = self.absent.iter().map(|(node, why)| format!("{} {why}", cluster.node_url(*node)));
         let missing = absent.chain(rebuilding).collect();
         Some(Error::RangeIncomplete { replicas: self.replicas, missing })
     }

@@ -118,7 +118,7 @@ impl<S: Store> Session<S> {
                 let session = Rc::clone(self);
                 self.answer_later(asked, async move { session.open(pieces).await });
             }
-            Request::Next { stream } => self.next_piece(asked, stream),
+            Request::Next { stream, skip } => self.next_piece(asked, stream, skip),
             Request::Upload => requests::begin_upload(self, asked),
             Request::Push { stream, bytes } => requests::push(self, asked, stream, bytes),
             Request::Finish { stream, stamp, key, origin, durability } => {

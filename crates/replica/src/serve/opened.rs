@@ -9,7 +9,7 @@ use super::asked::Asked;
 use super::session::Session;
 use crate::own::refusal;
 use crate::wire::Answer;
-use ladoga_local::store::{LocalStore, Pieces, Store};
+use ladoga_local::store::{LocalStore, Piece, Pieces, Store, StoreError};
 
 /// Streams and uploads that one connection may have open.
 const OPENED_MAX: usize = 64;
@@ -92,16 +92,17 @@ impl<S: Store> Session<S> {
         });
     }
 
-    pub(super) fn next_piece(self: &Rc<Self>, asked: Asked<S>, number: u32) {
+    pub(super) fn next_piece(self: &Rc<Self>, asked: Asked<S>, number: u32, skip: u64) {
         let pieces = self.opened.streams.borrow_mut().get_mut(&number).and_then(|stream| {
             stream.permit.rests();
             stream.pieces.take()
         });
-        let Some(pieces) = pieces else { return self.answer(asked.number, &Answer::Gone) };
+        let Some(mut pieces) = pieces else { return self.answer(asked.number, &Answer::Gone) };
+        let passed = pieces.skip(skip);
         let next = pieces.next();
         let session = Rc::clone(self);
         self.answer_later(asked, async move {
-            match next.await {
+            match behind(next.await, passed).await {
                 Ok(Some((bytes, rest))) => {
                     if let Some(stream) = session.opened.streams.borrow_mut().get_mut(&number) {
                         stream.pieces = Some(rest);
@@ -117,5 +118,22 @@ impl<S: Store> Session<S> {
                 Err(error) => Answer::Refused(refusal(&error)),
             }
         });
+    }
+}
+
+/// What comes behind so many bytes, of which some are in this piece.
+async fn behind(
+    mut next: Result<Option<Piece>, StoreError>,
+    mut passed: u64,
+) -> Result<Option<Piece>, StoreError> {
+    loop {
+        match next? {
+            Some((bytes, rest)) if passed > 0 && passed >= bytes.len() as u64 => {
+                passed -= bytes.len() as u64;
+                next = rest.next().await;
+            }
+            Some((bytes, rest)) => return Ok(Some((bytes.slice(passed as usize..), rest))),
+            None => return Ok(None),
+        }
     }
 }

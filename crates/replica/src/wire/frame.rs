@@ -9,9 +9,11 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// The newest version of the protocol that this node speaks, as `hello` says it. Never reused for another grammar.
-pub const PROTOCOL_VERSION: u8 = 9;
+pub const PROTOCOL_VERSION: u8 = 10;
 /// The oldest one. Once a version has been released, the next release still speaks it, so that nodes can be replaced one by one.
 pub const PROTOCOL_VERSION_MIN: u8 = 7;
+/// The version of the protocol from which on `next` may pass over bytes.
+pub(crate) const SKIPS_SINCE: u8 = 10;
 /// The longest frame: a value that is not large, its key, and what stands around them.
 pub const FRAME_BYTES_MAX: usize = 320 << 10;
 

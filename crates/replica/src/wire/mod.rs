@@ -33,7 +33,7 @@ pub use parts::Base;
 pub use request::Request;
 
 pub(crate) use forward::{CONTENDED, FORWARD_BYTES_MAX, FORWARD_VERSIONS_MAX, FORWARDED_BYTES_MAX};
-pub(crate) use frame::frame_bytes;
+pub(crate) use frame::{SKIPS_SINCE, frame_bytes};
 pub(crate) use reads::{READS_SINCE, Reads};
 pub(crate) use record::{Record, put_mark, put_record, take_record};
 pub(crate) use traces::{TRACES_MAX, told_traces};

@@ -97,6 +97,19 @@ pub(super) fn cells_flags(reader: &mut Reader) -> Result<(bool, bool), FrameErro
     Ok((flags & REVERSE != 0, flags & NO_VALUES == 0))
 }
 
+/// No number, if nothing is passed over: so it was before version 10.
+pub(super) fn put_next(out: &mut BytesMut, stream: u32, skip: u64) {
+    out.put_u32_le(stream);
+    if skip > 0 {
+        out.put_u64_le(skip);
+    }
+}
+
+/// Which stream, and how many bytes are passed over.
+pub(super) fn next(reader: &mut Reader) -> Result<(u32, u64), FrameError> {
+    Ok((reader.u32()?, if reader.is_empty() { 0 } else { reader.u64()? }))
+}
+
 pub(super) fn put_base(out: &mut BytesMut, base: &Base) {
     put_version(out, base.had.unwrap_or(Version::ZERO));
     put_version(out, base.newest.unwrap_or(Version::ZERO));

@@ -7,8 +7,8 @@ use super::frame::{Frame, FrameError, put_frame};
 use super::hello::Hello;
 use super::message::{put_short, put_stamp, put_version};
 use super::parts::{
-    Base, base, cells_flags, durability, durability_byte, optional_key, origin, origin_byte, put_base,
-    put_optional_key, put_slice, put_span, put_statement, slice, statement,
+    Base, base, cells_flags, durability, durability_byte, next, optional_key, origin, origin_byte, put_base,
+    put_next, put_optional_key, put_slice, put_span, put_statement, slice, statement,
 };
 use super::reader::Reader;
 use super::reads::{READ_KIND, READS_KIND, Read, put_read, take_read, take_reads};
@@ -65,6 +65,8 @@ pub enum Request {
     Next {
         /// Which stream.
         stream: u32,
+        /// Bytes of a value that are passed over first.
+        skip: u64,
     },
     /// To forget a stream. There is no answer.
     Close {
@@ -198,7 +200,7 @@ impl Request {
             Request::OpenCells { start, end, is_reverse, has_values } => put_frame(out, number, 5, |out| {
                 put_span(out, (start, end), *is_reverse, *has_values);
             }),
-            Request::Next { stream } => put_frame(out, number, 6, |out| out.put_u32_le(*stream)),
+            Request::Next { stream, skip } => put_frame(out, number, 6, |out| put_next(out, *stream, *skip)),
             Request::Close { stream } => put_frame(out, number, 7, |out| out.put_u32_le(*stream)),
             Request::Upload => put_frame(out, number, 8, |_| {}),
             Request::Push { stream, bytes } => put_frame(out, number, 9, |out| {
@@ -297,7 +299,10 @@ impl Request {
                 let (is_reverse, has_values) = cells_flags(&mut reader)?;
                 Request::OpenCells { start, end, is_reverse, has_values }
             }
-            6 => Request::Next { stream: reader.u32()? },
+            6 => {
+                let (stream, skip) = next(&mut reader)?;
+                Request::Next { stream, skip }
+            }
             7 => Request::Close { stream: reader.u32()? },
             8 => Request::Upload,
             9 => {

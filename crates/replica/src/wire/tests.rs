@@ -108,7 +108,8 @@ fn request() -> impl Strategy<Value = Request> {
                 Request::OpenCells { start, end, is_reverse, has_values }
             }
         ),
-        any::<u32>().prop_map(|stream| Request::Next { stream }),
+        (any::<u32>(), prop_oneof![Just(0), any::<u64>()])
+            .prop_map(|(stream, skip)| Request::Next { stream, skip }),
         any::<u32>().prop_map(|stream| Request::Close { stream }),
         Just(Request::Upload),
         (any::<u32>(), bytes(0..99)).prop_map(|(stream, bytes)| Request::Push { stream, bytes }),

@@ -99,7 +99,10 @@ fn get(url: &Url, key: &[u8]) -> Result<Option<Response>, Trouble> {
             response.check_value()?;
             Ok(Some(response))
         }
-        404 => Ok(None),
+        404 => {
+            response.check_absent()?;
+            Ok(None)
+        }
         _ => Err(Trouble::refused(response)),
     }
 }

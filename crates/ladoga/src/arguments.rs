@@ -61,7 +61,7 @@ Examples:
   ladoga range a b                      print keys and values from a up to, but not including, b
   ladoga bench -t1 -c4 -R 1k -d 10s -L --workload put http://127.0.0.1:8080
   ladoga profile --seconds 10 -o where.html
-  curl http://127.0.0.1:8080/v0/entity?id=lake
+  curl 'http://127.0.0.1:8080/v0/entity?id=lake'
 
 Run `ladoga COMMAND --help` for the options of a command.";
 
@@ -296,7 +296,8 @@ Kinds:
   alloc           allocated bytes by call stack
   lock            time spent waiting, by call stack: for locks, the disk or the network
 
-A node profiles itself for clients on its own machine only. It takes one profile of each kind at a time.
+A node profiles itself for clients on its own machine, and for others with a token of scope profile. It takes one profile of each
+kind at a time.
 
 Examples:
   ladoga profile -o cpu.html

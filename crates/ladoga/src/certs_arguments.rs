@@ -12,7 +12,7 @@ Examples:
   ladoga certs create --dir certs --host localhost,127.0.0.1 --client alice
   ladoga serve --tls-cert certs/localhost.pem --tls-key certs/localhost.key
   ladoga put lake deep --url https://localhost:8080 --cacert certs/ca.pem
-  curl --cacert certs/ca.pem https://localhost:8080/v0/entity?id=lake
+  curl --cacert certs/ca.pem 'https://localhost:8080/v0/entity?id=lake'
 
 Only clients with a certificate:
   ladoga serve --tls-cert certs/localhost.pem --tls-key certs/localhost.key --tls-client-ca certs/ca.pem

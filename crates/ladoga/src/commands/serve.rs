@@ -1,5 +1,5 @@
 use std::fmt::Display;
-use std::io::{Write, stdout};
+use std::io::{ErrorKind, Write, stdout};
 use std::sync::Arc;
 
 use ladoga_env::Env;
@@ -123,8 +123,12 @@ fn environment(disk_reads: DiskReads) -> std::io::Result<Env> {
     }
 }
 
-/// That the data directory is of this cluster: seen before anything is opened.
+/// That the data directory is one, if it is there, and is of this cluster: seen before anything is opened.
 fn check_nodes(env: &Env, settings: &Settings) -> Result<(), Failure> {
+    match env.disk.list(&settings.data) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(cannot_open(settings, &error)),
+        _ => {}
+    }
     let nodes = settings.membership.as_ref().map(|membership| &membership.nodes);
     MembershipFile::check(&*env.disk, &settings.data, nodes).map(drop).map_err(|error| {
         if let MembershipError::Io { .. } | MembershipError::Damaged { .. } = error {

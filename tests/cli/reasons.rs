@@ -1,6 +1,38 @@
-use std::fs;
+use std::fs::{self, File};
 
-use crate::support::{Directory, Ladoga};
+use crate::support::{Directory, Ladoga, Node, full_disk, ladoga_in};
+
+#[test]
+fn what_cannot_be_read_or_printed_is_named() {
+    let (node, directory) = (Node::start(), Directory::new());
+    node.connect().put("a", b"v");
+    let (url, path) = (node.url(), directory.path().to_str().expect("a path"));
+    for command in [&["import"][..], &["batch"], &["batch", "--atomic"]] {
+        let outcome = Ladoga::new(command.iter().chain(&[path, "--url", &url])).run();
+        outcome.expect_failure(1, &[&format!("ladoga: cannot read {path}: Is a directory")]);
+    }
+    let input = File::open(path).expect("a directory");
+    let put = ladoga_in(&[]).args(["put", "k", "--url", &url]).stdin(input).output().expect("a run");
+    let said = String::from_utf8_lossy(&put.stderr);
+    assert!(said.starts_with("ladoga: cannot read the standard input: Is a directory"), "{said}");
+    for command in
+        [&["get", "a"][..], &["get", "a", "--etag"], &["count"], &["range", "a"], &["export"], &["status"]]
+    {
+        let outcome = Ladoga::new(command.iter().chain(&["--url", &url])).stdout(full_disk()).run();
+        outcome.expect_failure(1, &["ladoga: cannot print the result: No space left on device"]);
+    }
+}
+
+#[test]
+fn one_is_not_many() {
+    let mut node = Node::start();
+    node.connect().put("a", b"v");
+    let export = Ladoga::new(["export", "--url", &node.url()]).run().expect_success();
+    assert_eq!(export.stderr, "1 record\n");
+    node.stop();
+    let check = Ladoga::new(["check", node.data().to_str().expect("a path")]).run().expect_success();
+    assert!(check.text().contains(": 1 table, 1 block, 1 record, 0 large values, "), "{check:?}");
+}
 
 #[test]
 fn a_data_directory_that_cannot_be_opened_is_named() {

@@ -1,5 +1,5 @@
 use std::fmt::Display;
-use std::io::{ErrorKind, Write, stdout};
+use std::io::{ErrorKind, Write};
 use std::sync::Arc;
 
 use ladoga_env::Env;
@@ -14,7 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::life::{Signals, failed, on_a_thread, watched};
 use super::telemetry::Telemetry;
-use super::{Failure, complain, notify};
+use super::{Failure, complain, notify, output};
 use crate::arguments::ServeFlags;
 use crate::client::Url;
 use crate::logging::{self, LIFE};
@@ -49,7 +49,7 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
     reload::watch(opened.watched)?;
     if settings.access.is_in_the_clear {
         tracing::warn!(
-            "tokens and values travel over the network as they are: let only a network in that you trust, or a proxy with TLS"
+            "tokens and values travel over the network as they are: let in only networks that you trust, or a proxy with TLS"
         );
     }
     let telemetry = Telemetry::start(&env, &settings)?;
@@ -101,7 +101,7 @@ fn check_config(settings: &Settings) -> Result<(), Failure> {
         complain(format_args!("{objection}"));
     }
     let what = describe(settings, &settings.urls(&settings.listen, &settings.resp));
-    writeln!(stdout(), "the settings are right: {what}")?;
+    writeln!(output(), "the settings are right: {what}")?;
     Ok(())
 }
 

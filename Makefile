@@ -60,6 +60,10 @@ run: build-tools ## build the node and run it on 127.0.0.1:8080 (settings: make 
 	@echo
 	@exec $(TARGET_DIR)/release/ladoga serve $(ARGS)
 
+# Ctrl-C reaches the nodes as well as the shell that has started them, which therefore only waits for them; `kill` of make
+# reaches the shell alone, which passes it on.
+wait_for_pids = failed=0; for pid in $$pids; do wait $$pid || failed=1; done; exit $$failed
+
 CLUSTER_PORTS := 8081 8082 8083
 CLUSTER_DATA  ?= ladoga-cluster-data
 CLUSTER_URLS  := http://127.0.0.1:8081,http://127.0.0.1:8082,http://127.0.0.1:8083
@@ -74,13 +78,13 @@ cluster: build-tools ## build the node and run three of them on 127.0.0.1:8081 t
 	@echo "  curl -s 'http://127.0.0.1:8081/v0/cluster'                          how they are, as seen from the first"
 	@echo "  kill -9 \$$(pgrep -f 'listen 127.0.0.1:8083')                        and ask again"
 	@echo
-	@trap 'kill $$pids 2>/dev/null; wait; exit 0' INT TERM; pids=""; \
+	@trap '' INT; trap 'kill $$pids 2>/dev/null; $(wait_for_pids)' TERM; pids=""; \
 	for port in $(CLUSTER_PORTS); do \
 		$(TARGET_DIR)/release/ladoga serve --listen 127.0.0.1:$$port --data $(CLUSTER_DATA)/$$port \
 			--cluster $(CLUSTER_URLS) $(ARGS) & \
 		pids="$$pids $$!"; \
 	done; \
-	wait $$pids
+	$(wait_for_pids)
 
 CASSANDRA_PORTS := 8091 8092
 
@@ -97,7 +101,8 @@ cassandra: build-tools ## run three nodes of Cassandra, and two doors to them on
 	@echo "  curl -s 'http://127.0.0.1:8091/metrics' | grep ladoga_cassandra     what the door says about Cassandra"
 	@echo
 	@dir=$$(mktemp -d); mkfifo $$dir/stay; doors=""; \
-	trap 'kill $$doors 2>/dev/null; exec 9>&-; wait; rm -rf $$dir; exit 0' INT TERM; \
+	end() { trap '' INT TERM; rm -f $$dir/nodes; [ -z "$$doors" ] || wait $$doors; exec 9>&-; wait; rm -rf $$dir; exit 0; }; \
+	trap end INT; trap 'kill $$doors 2>/dev/null; end' TERM; \
 	$(TARGET_DIR)/debug/ladoga-cassandra-nodes 3 < $$dir/stay > $$dir/nodes & nodes=$$!; \
 	exec 9> $$dir/stay; \
 	until [ -s $$dir/nodes ]; do kill -0 $$nodes 2>/dev/null || { rm -rf $$dir; exit 1; }; sleep 1; done; \
@@ -105,7 +110,7 @@ cassandra: build-tools ## run three nodes of Cassandra, and two doors to them on
 	for port in $(CASSANDRA_PORTS); do \
 		( trap 'kill $$!; wait; exit 0' TERM; \
 		until { $(TARGET_DIR)/release/ladoga serve --engine cassandra --cassandra-nodes $$(cat $$dir/nodes) \
-			--cassandra-replicas 3 --listen 127.0.0.1:$$port $(ARGS) & wait $$!; }; do sleep 2; done ) & \
+			--cassandra-replicas 3 --listen 127.0.0.1:$$port $(ARGS) & wait $$!; }; do sleep 2; [ -e $$dir/nodes ] || exit 0; done ) & \
 		doors="$$doors $$!"; \
 	done; \
 	wait $$doors

@@ -97,7 +97,7 @@ fn what_a_cluster_had_at_a_time_comes_back_on_any_number_of_nodes() {
     let without = log(&repository, &url, &[]).expect_success();
     assert!(without.stderr.contains(&format!("{gone} is missing: ")), "{without:?}");
     // Not every write that one node acknowledged.
-    let refused = log(&repository, &url, &["--ack", "1"]).expect_failure(1, &["1 of 3 nodes are missing"]);
+    let refused = log(&repository, &url, &["--ack", "1"]).expect_failure(1, &["1 of 3 nodes is missing"]);
     assert!(refused.stderr.contains(&gone), "{refused:?}");
     cluster.nodes[1].kill();
     log(&repository, &url, &[]).expect_failure(1, &["2 of 3 nodes are missing", &gone]);

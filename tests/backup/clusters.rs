@@ -135,7 +135,7 @@ fn a_backup_does_without_a_node_if_a_majority_acknowledges_writes() {
     let url = cluster.nodes[0].url();
     Ladoga::new(["backup", "create", "--to", &text(&repository), "--url", &url, "--ack", "1"])
         .run()
-        .expect_failure(1, &["1 of 3 nodes are missing", &gone]);
+        .expect_failure(1, &["1 of 3 nodes is missing", &gone]);
     Ladoga::new(["backup", "create", "--to", &text(&repository), "--url", &url, "--ack", "4"])
         .run()
         .expect_failure(2, &["--ack", "1 to 3"]);

@@ -5,6 +5,7 @@
 //! - `precedence`: a flag wins over the environment, which wins over the file
 //! - `client`: `get`, `put`, `delete`, `range`, `status`; `ranges`: parts of a range, and how many keys it has
 //! - `batch`: many operations from a file; `transfer`: all records into a file, and back; `copy`: all records from one node to another
+//! - `reasons`: what cannot be read, printed or opened is named, and one is not many
 //! - `changes`: `ladoga changes`, over the crash of a node
 //! - `strangers`: what servers answer that are no nodes
 //! - `repair`: `ladoga repair`, against a server that answers as a test says
@@ -21,6 +22,7 @@ mod copy;
 mod help;
 mod precedence;
 mod ranges;
+mod reasons;
 mod repair;
 mod settings;
 mod strangers;

@@ -1,3 +1,9 @@
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
 use crate::cluster::{Cluster, launches};
 use crate::support::{Launch, assert_refusal, wait_until};
 
@@ -7,13 +13,27 @@ fn nodes_with_different_lists_refuse_each_other_by_name() {
     let (a, b, c) = (one.url(), two.url(), three.url());
     let one = one.flag("--cluster", &format!("{a},{b}")).env("LADOGA_QUORUM_TIMEOUT_MS", "500").start();
     let two = two.flag("--cluster", &format!("{b},{a},{c}")).start();
-    let response = one.connect().request("PUT", "/v0/entity?id=k&replicas=2/2", Some(b"v"));
+    let put = || one.connect().request("PUT", "/v0/entity?id=k&replicas=2/2", Some(b"v"));
+    let response = put();
     // It does not even know whether it is new.
     assert_refusal(&response, 504, "PUT through a node that nobody speaks with");
     assert!(response.text().contains(&b), "{}", response.text());
+    assert!(!response.text().contains(&format!("{b} {b}")), "{}", response.text());
     for node in [&one, &two] {
         wait_until("the difference in the log", || node.log().contains("another list of nodes"));
         assert!(node.log().contains(&c), "the log does not name {c}: {}", node.log());
+    }
+    // What a node finds and what the other one says alternate: the log has both once.
+    let refusals = || one.metrics().sum("ladoga_peer_connect_failures_total", &[&b]).expect("a figure");
+    let before = refusals();
+    wait_until("more attempts", || {
+        put();
+        refusals() >= before + 10.0
+    });
+    for node in [&one, &two] {
+        let log = node.log();
+        let told: Vec<_> = log.lines().filter(|line| line.contains("the peer http")).collect();
+        assert!(told.len() <= 3, "{log}");
     }
     let report = one.connect().request("GET", "/v0/cluster", None);
     assert_eq!(report.status, 200);
@@ -22,6 +42,43 @@ fn nodes_with_different_lists_refuse_each_other_by_name() {
         "{}",
         report.text()
     );
+}
+
+/// A URL of `--cluster` may be that of any other server.
+#[test]
+fn a_server_of_another_kind_is_told_once_as_no_node() {
+    let page = "<!DOCTYPE HTML>\n\x1b[2J<title>Not found</title>\n";
+    let answers =
+        ["HTTP/1.0 404 File not found\r\ncontent-type: text/html\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n"];
+    for answer in answers {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let stranger = format!("http://{}", listener.local_addr().expect("an address"));
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        // It waits for nodes until the process of the test ends.
+        thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                let mut request = [0; 4096];
+                // A node that wants no more is gone. The head and the page come in one piece or in two.
+                let _ = stream.read(&mut request);
+                if count.fetch_add(1, Ordering::Relaxed) % 2 == 0 {
+                    let _ = stream.write_all(format!("{answer}{page}").as_bytes());
+                } else {
+                    let _ = stream.write_all(answer.as_bytes());
+                    let _ = stream.write_all(page.as_bytes());
+                }
+            }
+        });
+        let launch = Launch::new();
+        let list = format!("{},{stranger}", launch.url());
+        let node = launch.flag("--cluster", &list).env("LADOGA_QUORUM_TIMEOUT_MS", "100").spawn();
+        wait_until("attempts", || asked.load(Ordering::Relaxed) >= 20);
+        let log = node.log();
+        let told = format!("the peer {stranger}: it is no Ladoga node");
+        assert_eq!(log.matches(&told).count(), 1, "{log}");
+        assert!(log.matches(&format!("the peer {stranger}")).count() <= 3, "{log}");
+        assert!(!log.contains("DOCTYPE") && !log.contains('\x1b'), "{log}");
+    }
 }
 
 #[test]

@@ -16,6 +16,9 @@ fn only_nodes_of_a_cluster_speak_with_nodes() {
     let cluster = Cluster::start(2);
     let response = cluster.connect(0).request("GET", "/v0/peer", None);
     assert_refusal(&response, 426, "GET /v0/peer without an upgrade");
+    // RFC 9110, 15.5.22 and 7.8.
+    let fields = ["upgrade", "connection"].map(|name| response.header(name));
+    assert_eq!(fields, [Some("ladoga-peer/3"), Some("upgrade")]);
 }
 
 /// An upgraded connection.

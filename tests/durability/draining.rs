@@ -1,3 +1,6 @@
+use std::thread;
+use std::time::Duration;
+
 use crate::support::{Connection, Launch, Node, assert_refusal, entity, range, value, wait_for};
 
 const BYTES: usize = 1 << 20;
@@ -35,6 +38,35 @@ fn requests_in_flight_are_finished_and_new_ones_refused() {
     node.start_again();
     assert!(node.connect().value("slow") == Some(value(7, BYTES)));
     assert_eq!(node.connect().value("late"), None);
+}
+
+/// A terminal signals a script and what the script has started, and the script passes it on.
+#[test]
+fn a_signal_that_comes_twice_is_one_wish() {
+    let mut node = Launch::patient().start();
+    let mut slow = half_a_put(&node, "slow");
+    for name in ["INT", "TERM", "INT", "TERM"] {
+        node.signal(name);
+    }
+    // Longer than signals are of one wish.
+    thread::sleep(Duration::from_millis(1_500));
+    assert!(!node.has_ended(), "{}", node.log());
+    slow.send(&value(7, BYTES)[BYTES / 2..]);
+    assert_eq!(slow.response().status, 201);
+    assert_eq!(node.wait().code(), Some(0), "{}", node.log());
+    assert!(node.log().contains("everything is on disk"), "{}", node.log());
+}
+
+#[test]
+fn a_signal_that_comes_again_later_stops_at_once() {
+    let mut node = Launch::patient().start();
+    let _slow = half_a_put(&node, "slow");
+    node.signal("TERM");
+    wait_for("the start of the drain", || node.log().contains("SIGTERM: finishing").then_some(()));
+    thread::sleep(Duration::from_millis(1_500));
+    node.signal("TERM");
+    assert_eq!(node.wait().code(), Some(1), "{}", node.log());
+    assert!(node.log().contains("a second signal: stopped at once, as by a crash"), "{}", node.log());
 }
 
 #[test]

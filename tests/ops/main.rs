@@ -2,6 +2,7 @@
 //!
 //! - `install`: manual pages, completions, the Debian package and the unit of systemd
 //! - `service`: what a supervisor is told (`Type=notify`), settings that are only checked, logs as JSON
+//! - `make`: how `make cluster` ends
 //! - `slow`: requests that the log tells of; `hot`: what clients ask for most; `watch`: what a node does, look after look
 //! - `upgrade`: what earlier releases wrote, and nodes of two releases; `helm`: the chart
 //! - `traces`: of requests, at a collector (`collector`) of OpenTelemetry; in a build without them, that they are refused
@@ -17,6 +18,7 @@ mod collector;
 mod helm;
 mod hot;
 mod install;
+mod make;
 mod service;
 mod slow;
 mod telemetry;

@@ -200,9 +200,9 @@ fn problems_of(repository: &Repository, node: &NodeBackup, broken: StoredFile) -
     // Those of this file only: another one that is broken is told by itself.
     let own = repository.file(broken.stored);
     let is_own = |error: &ladoga_storage::Error| match error {
-        ladoga_storage::Error::Corruption { path, .. } | ladoga_storage::Error::Io { path, .. } => {
-            *path == own
-        }
+        ladoga_storage::Error::Corruption { path, .. }
+        | ladoga_storage::Error::Missing { path, .. }
+        | ladoga_storage::Error::Io { path, .. } => *path == own,
         _ => true,
     };
     errors.into_iter().map(|error| view.named(error)).filter(is_own).map(Error::Store).collect()

@@ -41,6 +41,7 @@ impl View {
             StoreError::Corruption { path, offset, what, expected, found } => {
                 StoreError::Corruption { path: real(path), offset, what, expected, found }
             }
+            StoreError::Missing { path, although } => StoreError::Missing { path: real(path), although },
             StoreError::Io { operation, path, offset, kind, code } => {
                 StoreError::Io { operation, path: real(path), offset, kind, code }
             }
@@ -52,12 +53,12 @@ impl View {
 impl View {
     /// An error of the engine about the file by the name that it has in a data directory.
     pub(crate) fn unviewed(&self, error: StoreError) -> StoreError {
+        let inside = |path: PathBuf| path.strip_prefix(&self.dir).map(Path::to_path_buf).unwrap_or(path);
         match error {
             StoreError::Corruption { path, offset, what, expected, found } => {
-                let inside = path.strip_prefix(&self.dir).ok().map(Path::to_path_buf);
-                let path = inside.unwrap_or(path);
-                StoreError::Corruption { path, offset, what, expected, found }
+                StoreError::Corruption { path: inside(path), offset, what, expected, found }
             }
+            StoreError::Missing { path, although } => StoreError::Missing { path: inside(path), although },
             other => other,
         }
     }

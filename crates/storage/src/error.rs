@@ -34,6 +34,14 @@ pub enum Error {
         /// What is there.
         found: String,
     },
+    /// A file is not there that has to be.
+    #[error("{path} is missing, although {although}")]
+    Missing {
+        /// Which file.
+        path: PathBuf,
+        /// What says that it has to be there.
+        although: String,
+    },
     /// There is no room for more data. Deletes still work, and puts do again once there is room.
     #[error("the disk is full: {free_bytes} bytes are free, {needed_bytes} are needed")]
     DiskFull {
@@ -122,7 +130,12 @@ fn at_offset(offset: Option<u64>) -> String {
 
 /// The system's message if there is an error number: that is more precise than the kind.
 fn in_words(kind: io::ErrorKind, code: Option<i32>) -> String {
-    code.map_or_else(|| kind.to_string(), |code| io::Error::from_raw_os_error(code).to_string())
+    match (code, kind) {
+        (Some(code), _) => io::Error::from_raw_os_error(code).to_string(),
+        // "Entity not found" are words of the library only.
+        (None, io::ErrorKind::NotFound) => "No such file or directory".to_owned(),
+        (None, kind) => kind.to_string(),
+    }
 }
 
 impl From<ReplaceError> for Error {
@@ -168,9 +181,9 @@ impl Error {
         self.is_disk_full() || self.is_out_of_descriptors()
     }
 
-    /// Whether bytes on disk were not those that had been written.
+    /// Whether bytes on disk were not those that had been written, or a whole file was gone.
     pub fn is_corruption(&self) -> bool {
-        matches!(self, Error::Corruption { .. })
+        matches!(self, Error::Corruption { .. } | Error::Missing { .. })
     }
 }
 
@@ -190,5 +203,7 @@ mod tests {
         assert!(no_quota.is_disk_full(), "writes come back when there is room again, as on a full disk");
         let told = Error::io_at("read", "a.sst", 7)(io::ErrorKind::UnexpectedEof.into()).to_string();
         assert_eq!(told, "read a.sst at offset 7 failed: unexpected end of file");
+        let told = Error::io("open", "CURRENT")(io::ErrorKind::NotFound.into()).to_string();
+        assert_eq!(told, "open CURRENT failed: No such file or directory");
     }
 }

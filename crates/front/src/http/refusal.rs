@@ -148,7 +148,8 @@ impl Refusal {
     /// `426`: peers speak another protocol.
     pub(crate) fn upgrade_required(upgrade: &str) -> Refusal {
         let line = format!("this path is only for nodes of the cluster; expected `Upgrade: {upgrade}`");
-        Refusal::new(StatusCode::UPGRADE_REQUIRED, line)
+        let field = Some(("upgrade", upgrade.into()));
+        Refusal { field, ..Refusal::new(StatusCode::UPGRADE_REQUIRED, line) }
     }
 
     /// `431`: headers, or a request line, over their limit.

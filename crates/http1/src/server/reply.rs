@@ -76,11 +76,16 @@ impl ReplyHead<'_> {
             ReplyLength::Unknown if is_chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
             ReplyLength::Unknown => {}
         }
-        match persistence {
-            Persistence::Unsaid => {}
-            Persistence::KeepAlive => out.extend_from_slice(b"connection: keep-alive\r\n"),
-            Persistence::Close => out.extend_from_slice(b"connection: close\r\n"),
-        }
+        // RFC 9110, 7.8: an `Upgrade` is named in `Connection`.
+        let is_upgrade = self.status == StatusCode::UPGRADE_REQUIRED;
+        out.extend_from_slice(match (persistence, is_upgrade) {
+            (Persistence::Unsaid, false) => b"",
+            (Persistence::Unsaid, true) => b"connection: upgrade\r\n",
+            (Persistence::KeepAlive, false) => b"connection: keep-alive\r\n",
+            (Persistence::KeepAlive, true) => b"connection: keep-alive, upgrade\r\n",
+            (Persistence::Close, false) => b"connection: close\r\n",
+            (Persistence::Close, true) => b"connection: close, upgrade\r\n",
+        });
         extend(out, &["date: ", self.date, "\r\n\r\n"]);
     }
 }
@@ -129,6 +134,14 @@ mod tests {
             written(StatusCode::OK, ReplyLength::Known(0), Persistence::KeepAlive)
                 .contains(": keep-alive\r\n")
         );
+        for (persistence, expected) in [
+            (Persistence::Unsaid, "connection: upgrade"),
+            (Persistence::KeepAlive, "connection: keep-alive, upgrade"),
+            (Persistence::Close, "connection: close, upgrade"),
+        ] {
+            let head = written(StatusCode::UPGRADE_REQUIRED, ReplyLength::Known(0), persistence);
+            assert!(head.contains(&format!("\r\n{expected}\r\n")), "{head}");
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
-use std::io::{BufWriter, IsTerminal, Read, Write, stdout};
+use std::io::{BufWriter, Read, Write};
 
 use super::lines::{Input, open};
 use super::tally::{ProgressLine, Tally};
-use super::{Failure, node_url};
+use super::{Failure, node_url, output};
 use crate::batch_arguments::BatchArguments;
 use crate::client::{NDJSON, Request, Response, Url};
 
@@ -18,7 +18,7 @@ pub(crate) fn batch(arguments: &BatchArguments) -> Result<(), Failure> {
     if arguments.atomic {
         return atomic(&url, input);
     }
-    let mut out = BufWriter::new(stdout().lock());
+    let mut out = BufWriter::new(output());
     let is_watched = out.get_ref().is_terminal();
     let (mut tally, mut progress) = (Tally::default(), ProgressLine::of("operations"));
     let read = |response: Response| {
@@ -52,7 +52,8 @@ pub(crate) fn batch(arguments: &BatchArguments) -> Result<(), Failure> {
 fn after(failure: Failure, answers: u64) -> Failure {
     match failure {
         Failure::Failed(reason) => Failure::Failed(format!(
-            "{reason}; {answers} operations were answered, and it is unknown which of the others were carried out"
+            "{reason}; {} answered, and it is unknown which of the others were carried out",
+            if answers == 1 { "1 operation was".to_owned() } else { format!("{answers} operations were") },
         )),
         failure => failure,
     }
@@ -71,7 +72,7 @@ fn atomic(url: &Url, input: Box<dyn Read + Send>) -> Result<(), Failure> {
     if response.status != 200 && !response.is_of_type(NDJSON) {
         return Err(Failure::refused(response));
     }
-    let (status, mut out) = (response.status, stdout().lock());
+    let (status, mut out) = (response.status, output());
     response.lines(|piece| out.write_all(piece).map_err(Failure::from))?;
     out.flush()?;
     if status == 200 {

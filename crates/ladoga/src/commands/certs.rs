@@ -1,5 +1,5 @@
 use std::fs;
-use std::io::{self, Write, stdout};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use rcgen::{
     KeyPair, KeyUsagePurpose, PublicKeyData, date_time_ymd,
 };
 
-use super::{Failure, complain};
+use super::{Failure, complain, output};
 use crate::certs_arguments::{AddCertsArguments, CertsCommand, CreateCertsArguments, Names, ShowArguments};
 
 /// Only who owns a key may read it.
@@ -207,7 +207,7 @@ fn write_all(dir: &Path, files: &[NewFile]) -> Result<(), Failure> {
             .and_then(|mut file| file.write_all(content.as_bytes()).and_then(|()| file.sync_all()))
             .map_err(|error| failed(path, &error))?;
     }
-    let mut out = stdout().lock();
+    let mut out = output();
     for file in files {
         writeln!(out, "{}", file.path.display())?;
     }
@@ -220,7 +220,7 @@ fn show(arguments: &ShowArguments) -> Result<(), Failure> {
     let content = read_bounded(path).map_err(|error| failed(&error))?;
     let found = certificates(&content).map_err(|error| failed(&error))?;
     let now_ms = ladoga_env::real::env()?.clock.wall_ms();
-    let mut out = stdout().lock();
+    let mut out = output();
     for certificate in &found {
         let certificate = Certificate::parse(certificate).map_err(|error| failed(&error))?;
         let at = |since_s: i64| moment_text(u64::try_from(since_s).unwrap_or(0).saturating_mul(1_000));

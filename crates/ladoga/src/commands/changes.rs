@@ -1,11 +1,11 @@
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::range::{LINES, Query, print_escaped};
-use super::{Failure, node_url};
+use super::{Failure, node_url, output};
 use crate::changes_arguments::ChangesArguments;
 use crate::client::{ClientError, Request, Url, percent_encoded};
 
@@ -74,7 +74,7 @@ fn follow(
         _ => return Err(Stop::Failed(Failure::refused(response))),
     }
     lines.partial.clear();
-    let mut out = stdout().lock();
+    let mut out = output();
     let read = response.lines(|piece| lines.take(&mut out, piece).map_err(Stop::Failed));
     match read {
         // The node went away in the middle, or is about to stop.

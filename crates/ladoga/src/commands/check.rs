@@ -1,8 +1,8 @@
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{IsTerminal, Write, stderr};
 
 use ladoga_storage::Error;
 
-use super::{Failure, complain};
+use super::{Failure, complain, counted, output};
 use crate::arguments::CheckArguments;
 use crate::settings::format_size;
 
@@ -32,19 +32,21 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     for problem in &problems {
         complain(format_args!("{problem}"));
     }
-    let mut out = stdout();
+    let mut out = output();
     writeln!(
         out,
-        "{}: {} tables, {} blocks, {} records, {} large values, {} groups in the log",
+        "{}: {}, {}, {}, {}, {} in the log",
         dir.display(),
-        report.tables,
-        report.blocks,
-        report.records,
-        report.blobs,
-        report.log_groups,
+        counted(report.tables, "table"),
+        counted(report.blocks, "block"),
+        counted(report.records, "record"),
+        counted(report.blobs, "large value"),
+        counted(report.log_groups, "group"),
     )?;
     if report.lost_groups > 0 {
-        writeln!(out, "{} groups were lost in a power cut, before they were synced", report.lost_groups)?;
+        let (groups, verb) =
+            (counted(report.lost_groups, "group"), if report.lost_groups == 1 { "was" } else { "were" });
+        writeln!(out, "{groups} {verb} lost in a power cut, before being synced")?;
     }
     match problems.len() {
         0 => Ok(writeln!(out, "no problem found")?),

@@ -1,10 +1,10 @@
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Failure, node_url};
+use super::{Failure, counted, node_url, output};
 use crate::arguments::NodeArguments;
 use crate::client::{ClientError, Request, Response, Url};
 
@@ -40,12 +40,12 @@ pub(crate) fn repair(arguments: &NodeArguments) -> Result<(), Failure> {
         let repair = &report["repair"];
         let line = progress(repair);
         if line != last {
-            writeln!(stdout(), "{line}")?;
+            writeln!(output(), "{line}")?;
             last = line;
         }
         if repair["completed"].as_u64().is_some_and(|completed| completed >= number) {
             return match shortcoming(&report) {
-                None => Ok(writeln!(stdout(), "{url}: has all data of the other nodes")?),
+                None => Ok(writeln!(output(), "{url}: has all data of the other nodes")?),
                 Some(why) => Err(Failure::Failed(format!("the repair is not complete: {why}"))),
             };
         }
@@ -157,7 +157,7 @@ fn node_line(node: &Value) -> String {
         .unwrap_or_default();
     let hints = match node["hints_waiting"].as_u64().unwrap_or_default() {
         0 => String::new(),
-        count => format!(", {count} hints waiting"),
+        count => format!(", {} waiting", counted(count, "hint")),
     };
     let whole = if node["complete"] == false { ", rebuilding: its answers do not count yet" } else { "" };
     format!("  {}  {}{error}{clock}{hints}{whole}\n", text("url"), text("state"))
@@ -165,11 +165,13 @@ fn node_line(node: &Value) -> String {
 
 fn progress(repair: &Value) -> String {
     let number = |name: &str| repair[name].as_u64().unwrap_or_default();
+    let differing = number("differing_partitions");
     format!(
-        "{} partitions differ, {} keys compared, {} cells copied ({} since the node was started)",
-        number("differing_partitions"),
-        number("compared_keys"),
-        number("copied_cells"),
+        "{} {}, {} compared, {} copied ({} since the node was started)",
+        counted(differing, "partition"),
+        if differing == 1 { "differs" } else { "differ" },
+        counted(number("compared_keys"), "key"),
+        counted(number("copied_cells"), "cell"),
         number("copied_cells_total"),
     )
 }

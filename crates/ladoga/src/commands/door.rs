@@ -42,14 +42,13 @@ pub(super) fn serve(
         telemetry.stop();
         stopped
     })?;
-    match runtime.block_on(signals.unless_one_comes(stopped)) {
-        Ok(Ok(Ok(()))) => {
+    match runtime.block_on(signals.unless_one_insists(stopped))? {
+        Ok(Ok(())) => {
             tracing::info!(target: LIFE, "stopped");
             Ok(())
         }
-        Ok(Ok(Err(error))) => Err(failed(error)),
-        Ok(Err(_)) => Err(Failure::Failed("stopping panicked".to_owned())),
-        Err(_) => Err(Failure::Failed("a second signal: stopped at once, as by a crash".to_owned())),
+        Ok(Err(error)) => Err(failed(error)),
+        Err(_) => Err(Failure::Failed("stopping panicked".to_owned())),
     }
 }
 

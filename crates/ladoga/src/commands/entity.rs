@@ -1,10 +1,11 @@
 use std::ffi::OsStr;
-use std::io::{IsTerminal, Read, Write, stdin, stdout};
+use std::io::{Read, Write, stdin};
 use std::os::unix::ffi::OsStrExt;
 
 use ladoga_model::{Durability, VALUE_BYTES_MAX};
 
-use super::{Failure, node_url};
+use super::lines::{STDIN, not_read};
+use super::{Failure, node_url, output};
 use crate::arguments::{
     DeleteArguments, ExpireArguments, GetArguments, IncrementArguments, Life, NodeArguments, PutArguments,
 };
@@ -34,7 +35,7 @@ fn not_found(response: Response, key: &OsStr) -> Failure {
 
 /// As it is for programs; for people, on a line of its own.
 fn print_value(response: Response) -> Result<(), Failure> {
-    let mut out = stdout().lock();
+    let mut out = output();
     response.body(|piece| out.write_all(piece).map_err(Failure::from))?;
     if out.is_terminal() {
         out.write_all(b"\n")?;
@@ -44,7 +45,7 @@ fn print_value(response: Response) -> Result<(), Failure> {
 
 /// With its quotes, as other clients need it in `If-Match`.
 fn print_etag(response: &Response) -> Result<(), Failure> {
-    Ok(writeln!(stdout().lock(), "{}", response.etag()?)?)
+    Ok(writeln!(output(), "{}", response.etag()?)?)
 }
 
 /// Stores a value.
@@ -65,7 +66,8 @@ pub(crate) fn put(arguments: &PutArguments) -> Result<(), Failure> {
 
 fn read_value() -> Result<Vec<u8>, Failure> {
     let mut value = Vec::new();
-    stdin().lock().take(VALUE_BYTES_MAX + 1).read_to_end(&mut value)?;
+    let read = stdin().lock().take(VALUE_BYTES_MAX + 1).read_to_end(&mut value);
+    read.map_err(|error| Failure::Failed(not_read(STDIN, &error)))?;
     if value.len() as u64 > VALUE_BYTES_MAX {
         let reason = format!("the value is too large; at most {VALUE_BYTES_MAX} bytes are allowed");
         return Err(Failure::Failed(reason));
@@ -91,7 +93,7 @@ pub(crate) fn increment(arguments: &IncrementArguments) -> Result<(), Failure> {
     }
     response.etag()?;
     let sum = response.number("the sum")?;
-    Ok(writeln!(stdout().lock(), "{sum}")?)
+    Ok(writeln!(output(), "{sum}")?)
 }
 
 /// Changes when a value expires.

@@ -1,9 +1,9 @@
-use std::io::{BufWriter, Write, stderr, stdout};
+use std::io::{BufWriter, Write, stderr};
 
-use super::Failure;
 use super::range::{LINES, Lines, Query, ask};
 use super::record::{BEGINNING_BYTES, key_of};
 use super::tally::ProgressLine;
+use super::{Failure, counted, output};
 use crate::batch_arguments::ExportArguments;
 use crate::client::percent_encoded;
 
@@ -12,7 +12,7 @@ const PAGE_RECORDS: u64 = 10_000;
 
 /// Prints all records of a node or cluster, or those of a prefix.
 pub(crate) fn export(arguments: &ExportArguments) -> Result<(), Failure> {
-    let mut out = BufWriter::new(stdout().lock());
+    let mut out = BufWriter::new(output());
     let (mut records, mut after) = (0, None::<Vec<u8>>);
     let mut progress = ProgressLine::of("records");
     loop {
@@ -43,7 +43,7 @@ pub(crate) fn export(arguments: &ExportArguments) -> Result<(), Failure> {
     }
     out.flush()?;
     drop(progress);
-    _ = writeln!(stderr(), "{records} records");
+    _ = writeln!(stderr(), "{}", counted(records, "record"));
     Ok(())
 }
 

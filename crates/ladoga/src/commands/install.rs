@@ -1,8 +1,8 @@
-use std::io::stdout;
+use std::io::Write;
 
 use clap::CommandFactory;
 
-use super::Failure;
+use super::{Failure, output};
 use crate::arguments::Arguments;
 use crate::install_arguments::{CompletionsArguments, ManArguments};
 
@@ -10,7 +10,7 @@ use crate::install_arguments::{CompletionsArguments, ManArguments};
 pub(crate) fn completions(arguments: &CompletionsArguments) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Arguments::command(), "ladoga", &mut script);
-    std::io::Write::write_all(&mut stdout(), &script)?;
+    output().write_all(&script)?;
     Ok(())
 }
 

@@ -3,14 +3,19 @@
 use std::fmt::Display;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 use std::thread;
+use std::time::Duration;
 
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
 use super::{Failure, notify};
+
+/// For how long signals are of the wish that the first one was of. A terminal signals all that run in it, and a script there
+/// passes that on to those it has started; GNU `timeout` signals its child and then the group of its child.
+const SAME_WISH: Duration = Duration::from_secs(1);
 
 /// Runs a blocking call on a thread, so that signals are still handled.
 pub(super) fn on_a_thread<T: Send + 'static>(
@@ -44,14 +49,15 @@ impl Signals {
 
     /// Waits for one; answers its name.
     async fn next(&mut self) -> &'static str {
-        poll_fn(|context| {
-            if self.terminate.poll_recv(context).is_ready() {
-                Poll::Ready("SIGTERM")
-            } else {
-                self.interrupt.poll_recv(context).map(|_| "SIGINT")
-            }
-        })
-        .await
+        poll_fn(|context| self.poll_next(context)).await
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<&'static str> {
+        if self.terminate.poll_recv(context).is_ready() {
+            Poll::Ready("SIGTERM")
+        } else {
+            self.interrupt.poll_recv(context).map(|_| "SIGINT")
+        }
     }
 
     /// The result of `future`, or the name of the signal that came first.
@@ -66,6 +72,22 @@ impl Signals {
             Poll::Pending => signal.as_mut().poll(context).map(Err),
         })
         .await
+    }
+
+    /// The result of what stops the node, unless a signal that came later than [`SAME_WISH`] after the start of it asks to stop
+    /// at once.
+    pub(super) async fn unless_one_insists<T>(
+        &mut self,
+        stopped: impl Future<Output = T>,
+    ) -> Result<T, Failure> {
+        let mut stopped = pin!(stopped);
+        if let Ok(done) = tokio::time::timeout(SAME_WISH, stopped.as_mut()).await {
+            return Ok(done);
+        }
+        while self.poll_next(&mut Context::from_waker(Waker::noop())).is_ready() {}
+        self.unless_one_comes(stopped)
+            .await
+            .map_err(|_| Failure::Failed("a second signal: stopped at once, as by a crash".to_owned()))
     }
 }
 

@@ -10,6 +10,8 @@ use ladoga_env::real::RealClock;
 use super::Failure;
 use crate::client::{Response, Url, exchange};
 
+/// How standard input is called.
+pub(super) const STDIN: &str = "the standard input";
 /// What is read at once.
 const READ_BYTES: usize = 64 << 10;
 /// A line that is longer is passed on in parts: the node says that it is too long.
@@ -55,12 +57,35 @@ impl AnsweredLines {
 /// The file, or standard input.
 pub(super) fn open(path: &Path) -> Result<Box<dyn Read + Send>, Failure> {
     if path.as_os_str() == "-" {
-        return Ok(Box::new(stdin()));
+        return Ok(Box::new(Named { name: STDIN.to_owned(), input: stdin() }));
     }
-    let cannot_read = |error| Failure::Failed(format!("cannot read {}: {error}", path.display()));
+    let name = path.display().to_string();
     #[expect(clippy::disallowed_methods, reason = "what a person wants to send is no part of a store")]
-    let file = std::fs::File::open(path).map_err(cannot_read)?;
-    Ok(Box::new(file))
+    let opened = std::fs::File::open(path);
+    let input = opened.map_err(|error| Failure::Failed(not_read(&name, &error)))?;
+    Ok(Box::new(Named { name, input }))
+}
+
+/// An input whose errors name it.
+struct Named<R> {
+    name: String,
+    input: R,
+}
+
+impl<R: Read> Read for Named<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.input.read(buffer).map_err(|error| match error.kind() {
+            // It is tried again.
+            io::ErrorKind::Interrupted => error,
+            // The kind says what has become of the output, and this is none.
+            _ => io::Error::other(not_read(&self.name, &error)),
+        })
+    }
+}
+
+/// Why an input cannot be read.
+pub(super) fn not_read(name: &str, error: &io::Error) -> String {
+    format!("cannot read {name}: {error}")
 }
 
 impl Input {

@@ -16,6 +16,7 @@ mod install;
 mod life;
 mod lines;
 mod notify;
+mod output;
 mod profile;
 mod range;
 mod record;
@@ -50,6 +51,7 @@ use std::fmt;
 use std::io::{Write, stderr};
 use std::process::ExitCode;
 
+use output::output;
 use target::{NodeFlags, node_url};
 
 use crate::client::{ClientError, Response};

@@ -1,11 +1,11 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
-use std::io::{self, BufWriter, Write, stdout};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 
 use serde_json::Value;
 
-use super::{Failure, node_url};
+use super::{Failure, node_url, output};
 use crate::arguments::NodeArguments;
 use crate::client::{NDJSON, OCTETS, Request, Response, from_base64, percent_encoded};
 use crate::range_arguments::{BoundArguments, CountArguments, RangeArguments};
@@ -21,7 +21,7 @@ pub(crate) fn range(arguments: &RangeArguments) -> Result<(), Failure> {
     for (name, value) in [("reverse", *reverse), ("values", !keys_only)] {
         query.add(name, if value { "true" } else { "false" });
     }
-    let mut out = BufWriter::new(stdout().lock());
+    let mut out = BufWriter::new(output());
     if *json {
         let (response, mut lines) = (ask(&query, LINES, node)?, Lines::default());
         response.lines(|piece| lines.print(&mut out, piece).map_err(Failure::from))?;
@@ -51,7 +51,7 @@ pub(crate) fn count(arguments: &CountArguments) -> Result<(), Failure> {
     }
     query.add("count", "true");
     let number = ask(&query, None, node)?.number("the number of keys")?;
-    Ok(writeln!(stdout().lock(), "{number}")?)
+    Ok(writeln!(output(), "{number}")?)
 }
 
 /// The query of a range.

@@ -1,4 +1,4 @@
-use std::io::{Write, stdout};
+use std::io::Write;
 
 use ladoga_backup::{
     Backup, NodeBackup, Repository, RestoredAt, restore_at, restore_cells, restore_files, text_of_ms,
@@ -6,7 +6,7 @@ use ladoga_backup::{
 use ladoga_env::Env;
 
 use super::backup::Shown;
-use super::{Failure, complain, repository};
+use super::{Failure, complain, counted, output, repository};
 use crate::backup_arguments::RestoreArguments;
 use crate::settings::{format_size, raise_descriptor_limit};
 
@@ -28,16 +28,16 @@ pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
     let (restored, what) = match files_of(&backup, arguments)? {
         Some(node) => {
             let restored = restore_files(&env, &repository, node, target, &mut |at| shown.show(at))?;
-            (restored, "files")
+            (restored, "file")
         }
         None => {
             let restored = restore_cells(&env, &repository, &backup, target, &mut |at| shown.show(at))?;
-            (restored, "cells")
+            (restored, "cell")
         }
     };
     drop(shown);
-    let (count, size, dir) = (restored.count, format_size(restored.bytes), target.display());
-    writeln!(stdout(), "{dir}: {count} {what}, {size}, of the backup {}", backup.id)?;
+    let (size, dir) = (format_size(restored.bytes), target.display());
+    writeln!(output(), "{dir}: {}, {size}, of the backup {}", counted(restored.count, what), backup.id)?;
     Ok(())
 }
 
@@ -57,7 +57,7 @@ fn restore_to(
         complain(format_args!("{damaged}; an older backup was taken instead"));
     }
     let (dir, at, size) = (target.display(), text_of_ms(at_ms), format_size(restored.bytes));
-    writeln!(stdout(), "{dir}: as of {at}, {size}, of the backup {} and the log behind it", backup.id)?;
+    writeln!(output(), "{dir}: as of {at}, {size}, of the backup {} and the log behind it", backup.id)?;
     Ok(())
 }
 

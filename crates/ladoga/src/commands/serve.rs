@@ -1,5 +1,5 @@
 use std::fmt::Display;
-use std::io::{Write, stdout};
+use std::io::{ErrorKind, Write};
 use std::sync::Arc;
 
 use ladoga_env::Env;
@@ -14,7 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::life::{Signals, failed, on_a_thread, watched};
 use super::telemetry::Telemetry;
-use super::{Failure, complain, notify};
+use super::{Failure, complain, notify, output};
 use crate::arguments::ServeFlags;
 use crate::client::Url;
 use crate::logging::{self, LIFE};
@@ -49,7 +49,7 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
     reload::watch(opened.watched)?;
     if settings.access.is_in_the_clear {
         tracing::warn!(
-            "tokens and values travel over the network as they are: let only a network in that you trust, or a proxy with TLS"
+            "tokens and values travel over the network as they are: let in only networks that you trust, or a proxy with TLS"
         );
     }
     let telemetry = Telemetry::start(&env, &settings)?;
@@ -101,7 +101,7 @@ fn check_config(settings: &Settings) -> Result<(), Failure> {
         complain(format_args!("{objection}"));
     }
     let what = describe(settings, &settings.urls(&settings.listen, &settings.resp));
-    writeln!(stdout(), "the settings are right: {what}")?;
+    writeln!(output(), "the settings are right: {what}")?;
     Ok(())
 }
 
@@ -123,8 +123,12 @@ fn environment(disk_reads: DiskReads) -> std::io::Result<Env> {
     }
 }
 
-/// That the data directory is of this cluster: seen before anything is opened.
+/// That the data directory is one, if it is there, and is of this cluster: seen before anything is opened.
 fn check_nodes(env: &Env, settings: &Settings) -> Result<(), Failure> {
+    match env.disk.list(&settings.data) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(cannot_open(settings, &error)),
+        _ => {}
+    }
     let nodes = settings.membership.as_ref().map(|membership| &membership.nodes);
     MembershipFile::check(&*env.disk, &settings.data, nodes).map(drop).map_err(|error| {
         if let MembershipError::Io { .. } | MembershipError::Damaged { .. } = error {
@@ -224,14 +228,13 @@ fn stop(
         telemetry.stop();
         stopped
     })?;
-    match runtime.block_on(signals.unless_one_comes(stopped)) {
-        Ok(Ok(Ok(()))) => {
+    match runtime.block_on(signals.unless_one_insists(stopped))? {
+        Ok(Ok(())) => {
             tracing::info!(target: LIFE, "stopped, everything is on disk");
             Ok(())
         }
-        Ok(Ok(Err(error))) => Err(failed(error)),
-        Ok(Err(_)) => Err(Failure::Failed("stopping panicked".to_owned())),
-        Err(_) => Err(Failure::Failed("a second signal: stopped at once, as by a crash".to_owned())),
+        Ok(Err(error)) => Err(failed(error)),
+        Err(_) => Err(Failure::Failed("stopping panicked".to_owned())),
     }
 }
 

@@ -1,9 +1,9 @@
-use std::io::{Write, stdout};
+use std::io::Write;
 
 use ladoga_access::{Grant, Rate, TokenEntry, TokenFile, generate, moment_text};
 use ring::rand::{SecureRandom, SystemRandom};
 
-use super::{Failure, complain};
+use super::{Failure, complain, output};
 use crate::token_arguments::{CreateArguments, Expiry, RevokeArguments, TokenCommand, TokensFile};
 use crate::tokens::TokenStore;
 
@@ -47,7 +47,7 @@ fn create(arguments: &CreateArguments) -> Result<(), Failure> {
     // It has to be one that a node can read.
     TokenFile::parse(store.tokens.text().as_bytes()).map_err(|error| Failure::Failed(error.to_string()))?;
     store.finish().map_err(Failure::Failed)?;
-    Ok(writeln!(stdout().lock(), "{token}")?)
+    Ok(writeln!(output(), "{token}")?)
 }
 
 const fn expires_at_ms(expiry: Expiry, now_ms: u64) -> u64 {
@@ -59,7 +59,7 @@ const fn expires_at_ms(expiry: Expiry, now_ms: u64) -> u64 {
 
 fn list(file: &TokensFile) -> Result<(), Failure> {
     let tokens = TokenStore::read(&file.tokens).map_err(Failure::Failed)?;
-    let mut out = stdout().lock();
+    let mut out = output();
     for token in &tokens.tokens {
         writeln!(out, "{}", line(token))?;
     }

@@ -354,10 +354,7 @@ impl Cluster {
             // It may be one of ours with another list: then the reason is shown beside its name.
             let name = theirs.name();
             match self.peers.iter().find(|peer| self.nodes.name(peer.id) == name && peer.id != self.own) {
-                Some(peer) => {
-                    let is_logged = peer.has_logged(&difference) || core.admit_refusal_line();
-                    peer.record_unreachable(&difference, is_logged);
-                }
+                Some(peer) => peer.record_refused(&difference, || core.admit_refusal_line()),
                 None if core.admit_refusal_line() => {
                     tracing::warn!("refused a peer that claims to be {}: {difference}", self.url_of(name));
                 }

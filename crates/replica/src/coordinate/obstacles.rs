@@ -41,5 +41,5 @@ fn missing(cluster: &Cluster, peer: &PeerView) -> Option<String> {
         None if stability.has_all_of(peer.id, cluster.own) => return None,
         None => "has not yet copied what it may have lost".to_owned(),
     };
-    Some(format!("{} {why}", peer.url))
+    Some(peer.sentence(&why))
 }

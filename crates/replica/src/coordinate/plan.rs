@@ -323,9 +323,7 @@ impl<S: Store> Plan<S> {
                 break;
             }
         }
-        let missing = others()
-            .filter_map(|peer| Some(format!("{} {}", peer.url, peer.unreachable_reason()?)))
-            .collect();
+        let missing = others().filter_map(|peer| Some(peer.sentence(&peer.unreachable_reason()?))).collect();
         Err(match cluster.versions.expiry_time() {
             Some(time) => Error::ClocksApart { apart_ms: time.latest_ms - time.earliest_ms, missing },
             None => Error::TimeUnknown { replicas: self.replicas, missing },

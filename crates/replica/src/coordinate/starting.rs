@@ -64,7 +64,7 @@ pub(super) fn not_heard(cluster: &Cluster) -> Error {
     let others = cluster.peers.iter().filter(|peer| peer.id != cluster.own);
     let missing = others.filter(|peer| stability.heard_whole(peer.id).is_none()).map(|peer| {
         let why = peer.unreachable_reason().unwrap_or_else(|| "has not answered".to_owned());
-        format!("{} {why}", peer.url)
+        peer.sentence(&why)
     });
     Error::Starting { is_copy: stability.hides_cells(), missing: missing.collect() }
 }

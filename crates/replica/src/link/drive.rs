@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::{Buf, BytesMut};
 use ladoga_env::Stream;
 use ladoga_http1::answer::{Asked, Event, Head, Reader};
+use ladoga_model::Quote;
 use ladoga_runtime::KEEP_ALIVE;
 use ladoga_tls::client::words::{self, Hints};
 use tokio::io::ReadBuf;
@@ -21,6 +22,10 @@ use crate::wire::{Answer, Frame, Hello, Request, Versions, take_frame};
 
 /// Bytes that stay allocated for the send buffer; more is freed after use.
 const BUFFER_BYTES_KEPT: usize = 64 << 10;
+/// What a node answers with if it does not go on as a peer.
+const REFUSED_WITH: [u16; 8] = [400, 401, 403, 408, 426, 429, 431, 503];
+/// The type of the reason.
+const REASON_TYPE: &[u8] = b"text/plain; charset=utf-8";
 
 impl PeerLink {
     /// One connection, from its making to its end.
@@ -81,8 +86,8 @@ impl PeerLink {
         Request::Hello(hello).put(&mut output, u32::MAX);
         write_all(&mut *socket, &mut output).await.map_err(unreachable)?;
         let mut input = BytesMut::new();
-        read_head(&mut *socket, &mut input).await?;
-        let theirs = read_hello(&mut *socket, &mut input).await?;
+        read_head(&view.url, &mut *socket, &mut input).await?;
+        let theirs = read_hello(&view.url, &mut *socket, &mut input).await?;
         self.check(&theirs)?;
         Ok((socket, input))
     }
@@ -91,7 +96,7 @@ impl PeerLink {
         let refused = |line: String| PeerError::Refused(line.into());
         let peer = self.cluster.greeted(&self.core, theirs).map_err(refused)?;
         if peer.id != self.view.id {
-            return Err(refused(format!("{} answers as {}: see its --advertise", self.view.url, peer.url)));
+            return Err(refused(format!("it answers as {}: see its --advertise", peer.url)));
         }
         let common = Versions::OWN.common(theirs.versions);
         self.version.set(common.expect("nodes without a common version refuse each other"));
@@ -222,18 +227,18 @@ async fn read_some(socket: &mut dyn Stream, input: &mut BytesMut) -> Result<(), 
 }
 
 /// Takes the answer to the request for an upgrade off the input.
-async fn read_head(socket: &mut dyn Stream, input: &mut BytesMut) -> Result<(), PeerError> {
+async fn read_head(url: &str, socket: &mut dyn Stream, input: &mut BytesMut) -> Result<(), PeerError> {
     let mut reader = Reader::default();
     loop {
         let Ok((taken, event)) = reader.next(input, Asked::Upgrade) else {
-            return Err(PeerError::Refused("it answers with something that is not HTTP".into()));
+            return Err(PeerError::Refused("it is no Ladoga node: what it answers is not HTTP".into()));
         };
         match event {
             Event::Head(head) if head.status == 101 => {
                 input.advance(taken);
                 return Ok(());
             }
-            Event::Head(head) => return Err(refusal(&head, &input[taken..])),
+            Event::Head(head) => return Err(refusal(url, &head, &input[taken..])),
             _ => input.advance(taken),
         }
         if input.is_empty() {
@@ -242,16 +247,28 @@ async fn read_head(socket: &mut dyn Stream, input: &mut BytesMut) -> Result<(), 
     }
 }
 
-/// Why the peer refused. `body` is what has arrived of the answer's body: one line, or nothing yet.
-fn refusal(head: &Head<&[u8]>, body: &[u8]) -> PeerError {
+/// Why the peer refused. `body` is what has arrived of the answer's body: of a node one line, or nothing yet.
+fn refusal(url: &str, head: &Head<&[u8]>, body: &[u8]) -> PeerError {
     let first_line = |bytes| String::from_utf8_lossy(bytes).lines().next().unwrap_or_default().to_owned();
-    let line = [body, head.bytes].map(first_line).into_iter().find(|line| !line.is_empty());
-    let line = line.unwrap_or_default().into();
-    // A node that starts or stops is as good as one that is not there.
-    if head.status == 503 { PeerError::Unreachable(line) } else { PeerError::Refused(line) }
+    let status_line = first_line(head.bytes);
+    let is_of_a_node =
+        REFUSED_WITH.contains(&head.status) && head.header("content-type") == Some(REASON_TYPE);
+    let line = match first_line(body) {
+        // A page, or anything else that a server of another kind has for everybody.
+        _ if !is_of_a_node => {
+            format!("it is no Ladoga node: it answered {}", Quote::of(status_line.as_bytes()))
+        }
+        line if line.is_empty() => status_line,
+        line => line,
+    };
+    match PeerError::refused_by(url, &line) {
+        // A node that starts or stops is as good as one that is not there, and so is one behind a proxy.
+        PeerError::Refused(line) if head.status == 503 => PeerError::Unreachable(line),
+        error => error,
+    }
 }
 
-async fn read_hello(socket: &mut dyn Stream, input: &mut BytesMut) -> Result<Hello, PeerError> {
+async fn read_hello(url: &str, socket: &mut dyn Stream, input: &mut BytesMut) -> Result<Hello, PeerError> {
     loop {
         let frame = take_frame(input).map_err(|error| PeerError::Refused(error.to_string().into()))?;
         let Some(frame) = frame else {
@@ -260,7 +277,7 @@ async fn read_hello(socket: &mut dyn Stream, input: &mut BytesMut) -> Result<Hel
         };
         return match Answer::of(&frame) {
             Ok(Answer::Hello(hello)) => Ok(*hello),
-            Ok(Answer::Stranger(line)) => Err(PeerError::Refused(line.into())),
+            Ok(Answer::Stranger(line)) => Err(PeerError::refused_by(url, &line)),
             Ok(_) => Err(PeerError::Refused("it does not greet".into())),
             Err(error) => Err(PeerError::Refused(error.to_string().into())),
         };

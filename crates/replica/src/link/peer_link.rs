@@ -230,7 +230,7 @@ impl PeerLink {
                 self.view.connect_failures.fetch_add(1, Ordering::Relaxed);
             }
             if error != PeerError::Broken(IDLE.into()) {
-                self.view.record_unreachable(&error.to_string(), self.is_told_of(&error));
+                self.view.record_unreachable(&error.reason(), self.is_told_of(&error));
             }
             *self.task.borrow_mut() = None;
             self.is_frozen.set(false);

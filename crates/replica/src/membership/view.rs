@@ -1,3 +1,4 @@
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ladoga_cluster::NodeId;
@@ -29,20 +30,18 @@ pub(crate) struct PeerView {
     /// The oldest timestamp among them.
     pub(crate) hints_oldest: AtomicU64,
     has_greeted: AtomicBool,
-    unreachable: Mutex<Option<Unreachable>>,
+    unreachable: Mutex<Unreachable>,
 }
+
+/// How many reasons the log tells of once for each peer. Several may alternate: what this node finds, and what the peer says.
+const REASONS_LOGGED_MAX: usize = 8;
 
 /// Why this node cannot speak with a peer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Unreachable {
-    reason: String,
-    is_logged: bool,
-}
-
-impl Unreachable {
-    fn is_logged_as(&self, reason: &str) -> bool {
-        self.is_logged && self.reason == reason
-    }
+    reason: Option<String>,
+    /// Hashes of the reasons that the log has told of since the peer was last reachable: the last few.
+    logged: VecDeque<u64>,
 }
 
 impl PeerView {
@@ -71,38 +70,99 @@ impl PeerView {
     /// Records why this node cannot speak with the peer. If it is `to_be_logged`, that is done once for each reason.
     pub(crate) fn record_unreachable(&self, reason: &str, to_be_logged: bool) {
         let mut unreachable = self.unreachable.lock();
-        let was_logged = unreachable.as_ref().is_some_and(|known| known.is_logged_as(reason));
-        if to_be_logged && !was_logged {
-            tracing::warn!("the peer {}: {reason}", self.url);
+        let hash = xxh3_64(reason.as_bytes());
+        if to_be_logged && !unreachable.logged.contains(&hash) {
+            self.log(reason);
+            if unreachable.logged.len() == REASONS_LOGGED_MAX {
+                unreachable.logged.pop_front();
+            }
+            unreachable.logged.push_back(hash);
         }
-        *unreachable = Some(Unreachable { reason: reason.to_owned(), is_logged: to_be_logged || was_logged });
+        unreachable.reason = Some(reason.to_owned());
     }
 
-    /// Whether the log has said that this is why this node cannot speak with the peer.
-    pub(crate) fn has_logged(&self, reason: &str) -> bool {
-        self.unreachable.lock().as_ref().is_some_and(|known| known.is_logged_as(reason))
+    /// Records why somebody who claims to be the peer was refused. Anybody may, so the log tells of it only if it is admitted; and it
+    /// takes no room of the reasons that this node found itself.
+    pub(crate) fn record_refused(&self, reason: &str, admit_line: impl FnOnce() -> bool) {
+        let mut unreachable = self.unreachable.lock();
+        let hash = xxh3_64(reason.as_bytes());
+        if !unreachable.logged.contains(&hash) && admit_line() {
+            self.log(reason);
+            if unreachable.logged.len() < REASONS_LOGGED_MAX {
+                unreachable.logged.push_back(hash);
+            }
+        }
+        unreachable.reason = Some(reason.to_owned());
+    }
+
+    fn log(&self, reason: &str) {
+        tracing::warn!("the peer {}: {reason}", self.url);
     }
 
     /// The peer and this node have greeted each other.
     pub(crate) fn mark_greeted(&self) {
         self.has_greeted.store(true, Ordering::Relaxed);
-        if self.unreachable.lock().take().is_some_and(|known| known.is_logged) {
+        let before = std::mem::take(&mut *self.unreachable.lock());
+        if !before.logged.is_empty() {
             tracing::warn!("the peer {} is reachable again", self.url);
         }
     }
 
     /// Why this node cannot speak with the peer, as far as it knows.
     pub(crate) fn unreachable_reason(&self) -> Option<String> {
-        self.unreachable.lock().as_ref().map(|known| known.reason.clone())
+        self.unreachable.lock().reason.clone()
+    }
+
+    /// A sentence of which the peer is the subject.
+    pub(crate) fn sentence(&self, predicate: &str) -> String {
+        format!("{} {}", self.url, predicate.strip_prefix("it ").unwrap_or(predicate))
     }
 
     /// Whether this node can speak with the peer, as far as it knows.
     pub(crate) fn is_reachable(&self) -> bool {
-        self.unreachable.lock().is_none()
+        self.unreachable.lock().reason.is_none()
     }
 
     /// Whether it ever greeted this node.
     pub(crate) fn has_greeted(&self) -> bool {
         self.has_greeted.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn logged(view: &PeerView) -> usize {
+        view.unreachable.lock().logged.len()
+    }
+
+    #[test]
+    fn reasons_that_alternate_are_told_once_until_the_peer_is_reachable() {
+        let view = PeerView::new(NodeId(1), "http://a", PeerName::new("a", 80));
+        for _ in 0..3 {
+            view.record_unreachable("it says this", true);
+            view.record_refused("it says that", || true);
+        }
+        view.record_unreachable("is not there yet", false);
+        assert_eq!(logged(&view), 2);
+        assert_eq!(view.unreachable_reason().as_deref(), Some("is not there yet"));
+        view.mark_greeted();
+        assert!(logged(&view) == 0 && view.is_reachable());
+    }
+
+    #[test]
+    fn who_claims_to_be_a_peer_hides_nothing_of_it() {
+        let view = PeerView::new(NodeId(1), "http://a", PeerName::new("a", 80));
+        view.record_unreachable("it says this", true);
+        for number in 0..100 {
+            view.record_refused(&format!("somebody says {number}"), || true);
+        }
+        assert_eq!(logged(&view), REASONS_LOGGED_MAX);
+        let this = xxh3_64(b"it says this");
+        assert!(view.unreachable.lock().logged.contains(&this), "it would be told again");
+        view.record_unreachable("it says that", true);
+        assert_eq!(logged(&view), REASONS_LOGGED_MAX);
+        view.record_refused("it says that", || unreachable!("the log has that"));
     }
 }

@@ -38,7 +38,7 @@ impl Damage {
         error: &Error,
     ) -> Option<&'a (usize, Arc<Table>)> {
         let path = match error {
-            Error::Corruption { path, .. } => path,
+            Error::Corruption { path, .. } | Error::Missing { path, .. } => path,
             Error::Io { operation: "read", path, .. } if self.is_unreadable(path) => path,
             _ => return None,
         };

@@ -99,13 +99,8 @@ fn nothing_yet(disk: &dyn Disk, dir: &Path) -> Result<Recovered, Error> {
             ..Recovered::default()
         });
     }
-    Err(Error::Corruption {
-        path: dir.join(paths::CURRENT),
-        offset: 0,
-        what: "CURRENT",
-        expected: "the name of a manifest".to_owned(),
-        found: format!("no such file, though there are {} tables and {} logs", tables.len(), logs.len()),
-    })
+    let although = "there are tables or logs of a store".to_owned();
+    Err(Error::Missing { path: dir.join(paths::CURRENT), although })
 }
 
 fn share(env: &Env, dir: &Path, options: &Options) -> Arc<TableShared> {

@@ -203,7 +203,7 @@ pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Recove
         Ok(bytes) => replay(&path, number, bytes).map(Some),
         // A manifest stays until another is durable and named.
         Err(Error::Io { kind: std::io::ErrorKind::NotFound, .. }) => {
-            Err(corrupt(format!("{name:?}, which is no file")))
+            Err(Error::Missing { path, although: "CURRENT names it".to_owned() })
         }
         Err(error) => Err(error),
     }

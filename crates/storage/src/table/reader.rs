@@ -370,10 +370,9 @@ impl Table {
     }
 }
 
-/// The error for a table that the manifest names and that is no file.
+/// The error for a table that the manifest names and that is not there.
 pub(crate) fn missing_table(path: PathBuf) -> Error {
-    let (expected, found) = ("a file that the manifest names".to_owned(), "none".to_owned());
-    Error::Corruption { path, offset: 0, what: "table", expected, found }
+    Error::Missing { path, although: "the manifest names it".to_owned() }
 }
 
 impl Drop for Table {

@@ -90,13 +90,13 @@ pub(crate) fn replay(
         ..Replayed::default()
     };
     if numbers.is_empty() && is_there {
-        return Err(missing_segment(dir, first_wal, "none, though the manifest says that the log has begun"));
+        return Err(missing_segment(dir, first_wal, "the manifest says that the log has begun".to_owned()));
     }
     let mut end = None;
     for (index, &number) in numbers.iter().enumerate() {
         if number != replayed.next_number {
-            let found = format!("none, though there is segment {number}");
-            return Err(missing_segment(dir, replayed.next_number, &found));
+            let although = format!("there is segment {number}");
+            return Err(missing_segment(dir, replayed.next_number, although));
         }
         let path = paths::wal(dir, number);
         let mut bytes = LogBytes::open(disk, path, WAL_BYTES_MAX)?;
@@ -177,14 +177,8 @@ fn check_unbegun(
 }
 
 /// Segments are made in order and removed in order, from either end of the log, so no crash leaves a gap.
-fn missing_segment(dir: &Path, number: u64, found: &str) -> Error {
-    Error::Corruption {
-        path: paths::wal(dir, number),
-        offset: 0,
-        what: "log segment",
-        expected: "a file".to_owned(),
-        found: found.to_owned(),
-    }
+fn missing_segment(dir: &Path, number: u64, although: String) -> Error {
+    Error::Missing { path: paths::wal(dir, number), although }
 }
 
 /// The numbers of the segments from `first_wal` on, in order.

@@ -1,4 +1,4 @@
-use std::io::{Write, stdout};
+use std::io::Write;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use ladoga_backup::{Backup, Error, LogPosition, NodeBackup, Repository, Taken, Writing};
 use ladoga_env::Env;
 
-use super::super::{Failure, complain, counted, node_url};
+use super::super::{Failure, complain, counted, node_url, output};
 use super::Shown;
 use super::checkpoint::Checkpoint;
 use super::cut::Cut;
@@ -151,5 +151,6 @@ fn tell(backup: &Backup, taken: Taken) -> Result<(), Failure> {
     }
     let (new, kept) = (counted(taken.new_files, "file"), taken.kept_files);
     let (size, copied) = (format_size(backup.bytes()), format_size(taken.new_bytes));
-    Ok(writeln!(stdout(), "{}  {size}; {new} of {copied} copied, {kept} were there", backup.id)?)
+    let verb = if kept == 1 { "was" } else { "were" };
+    Ok(writeln!(output(), "{}  {size}; {new} of {copied} copied, {kept} {verb} there", backup.id)?)
 }

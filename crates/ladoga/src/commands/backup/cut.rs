@@ -66,10 +66,7 @@ impl Cut {
             let missing: Vec<String> =
                 cut.missing.iter().map(|Missing { url, why }| format!("{url}: {why}")).collect();
             let (count, all) = (cut.missing.len(), ack_max);
-            return Err(Failure::Failed(format!(
-                "{count} of {all} nodes are missing, so writes that {ack} nodes acknowledged may be, too: {}",
-                missing.join("; ")
-            )));
+            return Err(Failure::Failed(format!("{}: {}", too_few(count, all, ack), missing.join("; "))));
         }
         Ok(cut)
     }
@@ -78,6 +75,12 @@ impl Cut {
     fn gap(&self) -> Option<String> {
         gap(self.nodes.iter().filter_map(|(name, _, begun)| Some((name.as_str(), begun.part.as_ref()?))))
     }
+}
+
+/// So many nodes are missing that writes may be, which `ack` nodes acknowledge.
+pub(super) fn too_few(missing: usize, all: usize, ack: usize) -> String {
+    let (verb, nodes) = (if missing == 1 { "is" } else { "are" }, super::super::counted(ack as u64, "node"));
+    format!("{missing} of {all} nodes {verb} missing, so writes that {nodes} acknowledged may be, too")
 }
 
 /// How many nodes acknowledge a write: by default, most of so many. There are none of a node on its own.

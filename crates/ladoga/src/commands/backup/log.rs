@@ -1,8 +1,9 @@
-use std::io::{Write, stdout};
+use std::io::Write;
 
 use ladoga_backup::{Chain, Repository, text_of_ms};
 
-use super::super::{Failure, complain, node_url};
+use super::super::{Failure, complain, counted, node_url, output};
+use super::cut::too_few;
 use super::logs::Logs;
 use super::paced::Pace;
 use super::turn;
@@ -28,18 +29,15 @@ pub(super) fn log(arguments: &LogArguments) -> Result<(), Failure> {
             ));
         }
     }
-    let (segments, size) = (fetched.segments, format_size(fetched.bytes));
+    let (segments, size) = (counted(fetched.segments as u64, "segment"), format_size(fetched.bytes));
     let (missing, all, ack) = (fetched.missing.len(), fetched.all, fetched.ack);
     if missing >= ack {
         return Err(Failure::Failed(format!(
-            "{segments} segments, {size} copied, but the log goes no further: {missing} of {all} nodes are missing, so writes that {ack} nodes acknowledged may be, too"
+            "{segments}, {size} copied, but the log goes no further: {}",
+            too_few(missing, all, ack)
         )));
     }
-    Ok(writeln!(
-        stdout(),
-        "log up to {}; {segments} segments, {size} copied",
-        text_of_ms(fetched.reaches_ms)
-    )?)
+    Ok(writeln!(output(), "log up to {}; {segments}, {size} copied", text_of_ms(fetched.reaches_ms))?)
 }
 
 fn has_base(repository: &Repository, chain: &Chain) -> Result<bool, Failure> {

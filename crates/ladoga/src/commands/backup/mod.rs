@@ -14,12 +14,12 @@ mod node_log;
 mod paced;
 mod turn;
 
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{IsTerminal, Write, stderr};
 use std::path::Path;
 
 use ladoga_backup::{Error, Progress, prune, verify};
 
-use super::{Failure, complain, counted, repository};
+use super::{Failure, complain, counted, output, repository};
 use crate::backup_arguments::{BackupCommand, PruneArguments};
 use crate::settings::format_size;
 
@@ -43,7 +43,7 @@ impl From<Error> for Failure {
 fn list(dir: &Path) -> Result<(), Failure> {
     let env = ladoga_env::real::env()?;
     let repository = repository::open(&env, dir)?;
-    let (mut out, mut damaged) = (stdout().lock(), 0);
+    let (mut out, mut damaged) = (output(), 0);
     for id in repository.ids()? {
         let backup = match repository.backup(&id) {
             Ok(backup) => backup,
@@ -84,9 +84,9 @@ fn verify_all(dir: &Path) -> Result<(), Failure> {
     }
     let size = format_size(verified.bytes);
     let (backups, files) = (counted(verified.backups as u64, "backup"), counted(verified.files, "file"));
-    writeln!(stdout(), "{}: {backups}, {files}, {size}", dir.display())?;
+    writeln!(output(), "{}: {backups}, {files}, {size}", dir.display())?;
     match verified.problems.len() {
-        0 => Ok(writeln!(stdout(), "no problem found")?),
+        0 => Ok(writeln!(output(), "no problem found")?),
         1 => Err(Failure::Failed("1 problem found, named above".to_owned())),
         count => Err(Failure::Failed(format!("{count} problems found, named above"))),
     }
@@ -99,7 +99,7 @@ fn remove_old(arguments: &PruneArguments) -> Result<(), Failure> {
     let pruned = prune(&repository, &writing, arguments.keep.get())?;
     let (backups, files) = (counted(pruned.backups as u64, "backup"), counted(pruned.files as u64, "file"));
     let left = counted(pruned.backups_left as u64, "backup");
-    Ok(writeln!(stdout(), "removed {backups} and {files}; {left} left")?)
+    Ok(writeln!(output(), "removed {backups} and {files}; {left} left")?)
 }
 
 /// Progress on a terminal; nothing elsewhere.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use ladoga_profiler::{Difference, Format, Recorded};
 
+use super::super::output;
 use super::Part;
 use crate::arguments::DiffArguments;
 use crate::commands::Failure;
@@ -33,14 +34,14 @@ pub(super) fn diff(arguments: &DiffArguments) -> Result<(), Failure> {
         return Err(Failure::Usage(reason));
     }
     let difference = Difference::of_recorded(&before, &after);
-    print(&difference, &mut io::stdout().lock())?;
+    print(&difference, &mut output())?;
     if let Some(path) = &arguments.output {
         let names = paths.map(|path| path.display().to_string());
         let mut part = Part::create(path)?;
         let (names, origins) = (names.each_ref().map(String::as_str), [&*before.origin, &*after.origin]);
         part.write(difference.page(before.kind, names, origins).as_bytes())?;
         part.finish()?;
-        writeln!(io::stdout().lock(), "{}: their differential flame graph", path.display())?;
+        writeln!(output(), "{}: their differential flame graph", path.display())?;
     }
     Ok(())
 }

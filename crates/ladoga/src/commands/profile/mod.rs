@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use ladoga_profiler::{Format, Kind, ProfileError};
 
-use super::{Failure, complain, counted, node_url};
+use super::{Failure, complain, counted, node_url, output};
 use crate::arguments::{ProfileArguments, ProfileCommand};
 use crate::client::{Request, Url};
 use crate::settings::alloc_interval;
@@ -52,7 +52,7 @@ fn take(arguments: &ProfileArguments, path: &Path) -> Result<(), Failure> {
         drop(Part::create(path)?); // Before the wait, not after it.
     }
     let taken = record(&url, &kinds, targets, arguments.seconds)?;
-    let mut out = io::stdout().lock();
+    let mut out = output();
     for ((kind, path), Taken { samples, bytes }) in kinds.iter().zip(&paths).zip(taken) {
         let mut part = Part::create(path)?;
         part.write(&bytes)?;

@@ -1,8 +1,9 @@
 use std::fmt::Write as _;
-use std::io::{Write, stdout};
+use std::io::Write;
 
 use serde_json::Value;
 
+use super::super::output;
 use super::get;
 use crate::client::{ClientError, Url};
 use crate::commands::Failure;
@@ -19,7 +20,7 @@ pub(super) fn hot(url: &Url) -> Result<(), Failure> {
             ("an answer of another kind".to_owned(), "the keys that clients ask for most");
         ClientError::NotANode { url: url.clone(), found, expected }
     })?;
-    Ok(stdout().write_all(table(&report).as_bytes())?)
+    Ok(output().write_all(table(&report).as_bytes())?)
 }
 
 fn table(report: &Value) -> String {

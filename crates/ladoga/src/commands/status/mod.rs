@@ -9,10 +9,10 @@ mod samples;
 mod view;
 mod watch;
 
-use std::io::{Write, stdout};
+use std::io::Write;
 
 use super::cluster::{ask, report, table};
-use super::{Failure, node_url};
+use super::{Failure, node_url, output};
 use crate::client::{ClientError, Response, Url};
 use crate::status_arguments::StatusArguments;
 
@@ -32,9 +32,9 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<(), Failure> {
     if response.status != 200 {
         return Err(Failure::refused(response));
     }
-    writeln!(stdout(), "{url}: {}", response.serving()?)?;
+    writeln!(output(), "{url}: {}", response.serving()?)?;
     match report(&url)? {
-        Some(report) => Ok(stdout().write_all(table(&report).as_bytes())?),
+        Some(report) => Ok(output().write_all(table(&report).as_bytes())?),
         None => Ok(()),
     }
 }

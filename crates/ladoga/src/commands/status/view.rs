@@ -1,5 +1,6 @@
 use std::fmt::Write;
 
+use super::super::counted;
 use super::samples::Samples;
 
 /// Requests by what they do: operations by HTTP, and kinds of commands of Redis.
@@ -36,11 +37,11 @@ impl View<'_> {
             out.push('\n');
         }
         let failed = self.rate("ladoga_requests_total", &[("status", &["500", "503", "504", "507"])]);
-        let (slow, connections) =
-            (self.rate("ladoga_slow_requests_total", &[]), self.sum("ladoga_connections"));
+        let slow = self.rate("ladoga_slow_requests_total", &[]);
+        let connections = counted(self.sum("ladoga_connections") as u64, "connection");
         _ = writeln!(
             out,
-            "  {:<12}{:>12} /s   {} slow /s, {connections} connections",
+            "  {:<12}{:>12} /s   {} slow /s, {connections}",
             "failed",
             number(failed),
             number(slow)
@@ -49,10 +50,10 @@ impl View<'_> {
         let read = self.rate("ladoga_compaction_read_bytes_total", &[]);
         _ = writeln!(
             out,
-            "  {:<12}{:>15}   in {} tables; {} of the disk free; writes {}",
+            "  {:<12}{:>15}   in {}; {} of the disk free; writes {}",
             "store",
             size(self.stored_bytes()),
-            self.sum("ladoga_level_tables"),
+            counted(self.sum("ladoga_level_tables") as u64, "table"),
             size(self.sum("ladoga_disk_free_bytes")),
             self.now.state("ladoga_write_state", "state").unwrap_or("unknown"),
         );

@@ -1,7 +1,8 @@
-use std::io::{IsTerminal, Write, stdout};
+use std::io::Write;
 use std::thread;
 use std::time::Duration;
 
+use super::super::output;
 use super::samples::Samples;
 use super::view::View;
 use super::{get, table};
@@ -24,7 +25,7 @@ pub(super) fn watch(url: &Url, seconds: u32) -> Result<(), Failure> {
     let clock = ladoga_env::real::env()?.clock;
     let look = || Ok(Look { samples: samples(url)?, at_ns: clock.monotonic_ns() });
     let mut before = look()?;
-    let is_screen = stdout().is_terminal();
+    let is_screen = output().is_terminal();
     loop {
         thread::sleep(Duration::from_secs(u64::from(seconds)));
         let shown = match look() {
@@ -42,7 +43,7 @@ pub(super) fn watch(url: &Url, seconds: u32) -> Result<(), Failure> {
             }
         };
         let clear = if is_screen { CLEAR } else { "" };
-        let mut out = stdout();
+        let mut out = output();
         out.write_all([clear, &shown].concat().as_bytes())?;
         out.flush()?;
     }

@@ -61,7 +61,7 @@ fn a_server_of_another_kind_is_told_once_as_no_node() {
                 let mut request = [0; 4096];
                 // A node that wants no more is gone. The head and the page come in one piece or in two.
                 let _ = stream.read(&mut request);
-                if count.fetch_add(1, Ordering::Relaxed) % 2 == 0 {
+                if count.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
                     let _ = stream.write_all(format!("{answer}{page}").as_bytes());
                 } else {
                     let _ = stream.write_all(answer.as_bytes());

@@ -61,7 +61,7 @@ impl World {
         follower.expected = versions.collect();
         let is_passing = |cell: &CellMark| cell.is_tombstone || cell.deleted_at().is_some();
         let passing = cells.iter().filter(|(_, cell)| is_passing(cell));
-        follower.passing = passing.map(|(key, _)| key.to_vec()).collect();
+        follower.passing = passing.map(|(key, _)| key.clone()).collect();
     }
 }
 

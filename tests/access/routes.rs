@@ -114,6 +114,14 @@ fn without_a_token_that_counts_only_the_probes_answer() {
         assert_eq!(verbose.status, 401, "reasons are for those with a token");
     }
     assert_eq!(send(&node, &CLOSED[0], Some(&good)).status, 404);
+    let mut basic = node.connect();
+    basic.send("GET /metrics HTTP/1.1\r\nHost: h\r\nAuthorization: Basic YTpi\r\n\r\n");
+    let refused = basic.response();
+    assert_eq!((refused.status, refused.header("www-authenticate")), (401, Some("Bearer")));
+    assert!(
+        refused.text().contains("no bearer token; expected the header field `Authorization: Bearer TOKEN`"),
+        "{refused:?}"
+    );
     let mut twice = node.connect();
     let field = format!("Authorization: Bearer {good}\r\n");
     twice.send(format!("GET /metrics HTTP/1.1\r\nHost: h\r\n{field}{field}\r\n"));

@@ -94,6 +94,7 @@ fn what_is_no_range_is_told() {
     ] {
         Ladoga::new(arguments.iter().copied()).run().expect_failure(2, &[]);
     }
+    Ladoga::new(["range"]).run().expect_failure(2, &["START", "--prefix", "--after"]);
     let node = with_keys(&[]);
     run(&node, &["range", "--prefix", ""]).expect_failure(2, &["prefix"]);
 }

@@ -99,7 +99,10 @@ fn what_is_no_export_is_told_with_its_line() {
     let both = b"{\"key\":\"\",\"value\":\"1\"}\nnonsense\n";
     run(&node, &["import", "-"], both).expect_failure(
         1,
-        &["in line 1, with status 400: ", "line 2 was not imported: it is no JSON object, by column 2"],
+        &[
+            "in line 1, with status 400: ",
+            "line 2 was not imported: it is no JSON object, it begins with 'nonsense'",
+        ],
     );
     run(&node, &["import", "nowhere"], b"").expect_failure(1, &["cannot read nowhere"]);
 }

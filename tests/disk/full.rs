@@ -47,6 +47,10 @@ fn fill(node: &Node, length: usize) -> u64 {
     refused.expect("the disk gets full").1
 }
 
+fn refused_count(node: &Node) -> u64 {
+    node.metrics().sum("ladoga_writes_refused_disk_full_total", &[]).expect("refusals are counted") as u64
+}
+
 /// What was taken is there, but for the first `deleted`.
 fn check(node: &Node, length: usize, deleted: u64, taken: u64) {
     let mut connection = node.connect();
@@ -63,6 +67,12 @@ fn a_full_disk(length: usize) {
     let node = &mut setup.node;
     let taken = fill(node, length);
     assert!(taken as usize * length > 10 << 20, "only {taken} values of {length} bytes were taken");
+    // (The first may have been refused on the way.)
+    let before = refused_count(node);
+    let refused = (0..5)
+        .filter(|n| node.connect().request("PUT", &entity("more"), Some(&value(*n, length))).status == 507);
+    let refused = refused.count() as u64;
+    assert_eq!(refused_count(node) - before, refused, "each counts once");
 
     check(node, length, 0, taken);
     let mut connection = node.connect();

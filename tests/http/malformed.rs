@@ -9,6 +9,7 @@ fn expect_malformed(node: &Node, witness: &mut crate::support::Connection, bytes
     let response =
         connection.try_response().unwrap_or_else(|error| panic!("{shown:?} was not answered: {error}"));
     assert_refusal(&response, 400, &shown);
+    assert!(response.text().matches("expected").count() < 2, "{}", response.text());
     assert!(response.closes(), "{shown:?} was answered {response:?}");
     connection.expect_closed();
     assert_eq!(witness.value("witness").as_deref(), Some(&b"alive"[..]), "after {shown:?}");

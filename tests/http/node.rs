@@ -1,4 +1,4 @@
-use crate::support::{Launch, Node, wait_until};
+use crate::support::{Launch, Node, value, wait_until};
 
 #[test]
 fn a_node_that_serves_says_so() {
@@ -94,6 +94,17 @@ fn metrics_count_requests_by_operation_and_status_and_what_the_storage_does() {
         for name in ["ladoga_level_tables", "ladoga_level_bytes", "ladoga_level_records"] {
             assert_eq!(metrics.sum(name, &[&*format!("level=\"{level}\"")]), Some(0.0));
         }
+    }
+}
+
+#[test]
+fn large_values_count_as_soon_as_they_are_written() {
+    let node = Node::start();
+    for times in 1..=2 {
+        node.connect().put("large", &value(1, 300 << 10));
+        let metrics = node.metrics();
+        assert_eq!(metrics.sum("ladoga_blob_bytes", &[]), Some(f64::from(times * (300 << 10))));
+        assert_eq!(metrics.sum("ladoga_blob_files", &[]), Some(f64::from(times)));
     }
 }
 

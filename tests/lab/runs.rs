@@ -246,6 +246,7 @@ fn what_cannot_be_run_is_told() {
     run("--suite reports --url http://127.0.0.1:1").expect_failure(2, &["--url"]);
     run("--fsync sometimes").expect_failure(2, &["sometimes"]);
     run("--dir absent").expect_failure(1, &["cannot write absent"]);
+    assert!(!report.exists(), "it is seen before a run begins");
     assert!(!directory.path().join("absent").exists(), "it was made");
     let node = lab_run("--dir .", &report, &directory).env("LADOGA_THREADS", "none").run();
     node.expect_failure(1, &["the node ended", "LADOGA_THREADS"]);

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use crate::client::{RespClient, RespNode};
+use crate::client::{RespClient, RespNode, request};
 use crate::support::{Launch, value, wait_until};
 
 /// Queues commands and has them done.
@@ -213,6 +213,43 @@ fn more_than_the_log_takes_at_once_is_refused_whole() {
     let words: Vec<&[u8]> = std::iter::once(&b"MSET"[..]).chain(words.iter().map(Vec::as_slice)).collect();
     assert_eq!(client.ask_bytes(&words), b"+OK\r\n");
     assert_eq!(client.ask("DBSIZE"), ":10\r\n");
+}
+
+/// What a transaction holds is counted once, and what can never fit says so.
+#[test]
+fn a_transaction_takes_as_much_memory_as_one_client_may_have() {
+    let launch =
+        |memory| Launch::patient().flag("--fsync", "never").flag("--threads", "2").flag("--memory", memory);
+    for (memory, (count, bytes), expected) in [
+        ("64MiB", (1, 1_000_000), "*1\r\n+OK\r\n"),
+        ("64MiB", (3, 1_000_000), "*3\r\n+OK\r\n+OK\r\n+OK\r\n"),
+        ("64MiB", (40, 50_000), "-ERR the operations take up to "),
+        ("64MiB", (2_000, 1_000), "-ERR the operations take up to "),
+        ("64MiB", (4, 1_000_000), "-EXECABORT"),
+        ("1GiB", (1, 10_000_000), "*1\r\n+OK\r\n"),
+    ] {
+        let node = RespNode::launch(launch(memory));
+        let mut client = node.connect();
+        client.send(b"MULTI\r\n");
+        let text = value(1, bytes);
+        let mut last = client.reply();
+        for n in 0..count {
+            client.send(&request(&[b"SET", format!("b{n}").as_bytes(), &text]));
+            last = client.reply();
+        }
+        let what = format!("{memory}, {count} values of {bytes} bytes");
+        if expected == "-EXECABORT" {
+            let told = String::from_utf8_lossy(&last);
+            assert!(
+                told.starts_with("-ERR the transaction would take 40") && told.contains("at most 3670016 "),
+                "{what}: {told}"
+            );
+            continue;
+        }
+        assert_eq!(last, b"+QUEUED\r\n", "{what}");
+        let reply = client.ask("EXEC");
+        assert!(reply.starts_with(expected), "{what}: {reply}");
+    }
 }
 
 /// A crash in the middle of transactions, and of commands that write two keys, leaves all of each or nothing.

@@ -143,6 +143,7 @@ fn what_clients_say_first_is_understood() {
     assert_eq!(client.ask("CLIENT SETINFO LIB-NAME test"), "+OK\r\n");
     assert_eq!(client.ask("GET none"), "_\r\n");
     assert!(client.ask("INFO server").starts_with('='));
+    assert_eq!(client.ask("CONFIG GET bind"), "%1\r\n$4\r\nbind\r\n$9\r\n127.0.0.1\r\n");
     assert_eq!(client.ask("CONFIG GET save"), "%1\r\n$4\r\nsave\r\n$0\r\n\r\n");
     assert!(client.ask("COMMAND DOCS").starts_with('%'));
     assert_eq!(client.ask("SELECT 0"), "+OK\r\n");

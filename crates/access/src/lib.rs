@@ -23,4 +23,4 @@ pub use moment::{moment_text, parse_moment};
 pub use peer::{PEER_SECRET_BYTES_MIN, PeerSecret};
 pub use rate::{BYTES_PER_SECOND_MAX, REQUESTS_PER_SECOND_MAX, Rate};
 pub use scope::{Scope, Scopes};
-pub use token::{Presented, SecretHash, TokenId, bearer, generate};
+pub use token::{Presented, SecretHash, TokenId, bearer, generate, is_bearer};

@@ -130,11 +130,17 @@ impl fmt::Debug for Presented<'_> {
 
 /// What is shown in the header field `Authorization: Bearer TOKEN`: RFC 6750, 2.1.
 pub fn bearer(authorization: &[u8]) -> Option<Presented<'_>> {
+    Presented::parse(after_scheme(authorization)?.trim_ascii())
+}
+
+/// Whether a header field `Authorization` has that scheme at all.
+pub fn is_bearer(authorization: &[u8]) -> bool {
+    after_scheme(authorization).is_some()
+}
+
+fn after_scheme(authorization: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = authorization.split_at_checked("Bearer ".len())?;
-    if !scheme.eq_ignore_ascii_case(b"Bearer ") {
-        return None;
-    }
-    Presented::parse(token.trim_ascii())
+    scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token)
 }
 
 /// A new token of this name, as text that is shown once, and the hash that is kept; out of bytes that nobody can guess.

@@ -110,11 +110,7 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
     if let Some(host) = host.filter(|_| outcome.threads_given_up == 0) {
         host.done(&outcome)?;
     }
-    let asked = report::Asked {
-        is_workload: options.workload.is_some(),
-        wants_percentiles: options.wants_percentiles(),
-    };
-    _ = report::print_notes(&outcome, asked, &mut io::stderr());
+    _ = report::print_notes(&outcome, report::Asked::of(options), &mut io::stderr());
     if let Some(path) = &options.json {
         report::write_json(path, &described(options), &outcome, options.allow_misses)?;
     }

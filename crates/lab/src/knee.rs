@@ -14,7 +14,7 @@ use crate::error::Outcome;
 use crate::load::built_in;
 use crate::output::Output;
 use crate::page::{self, Curve, CurvePoint};
-use crate::report::{Live, limit_in_words, limit_name};
+use crate::report::{Asked, Live, limit_in_words, limit_name, misses_in_words, misses_share};
 use crate::slo::Slo;
 use crate::stats::Limit;
 use crate::units::{format_metric, format_time_us};
@@ -66,6 +66,8 @@ struct Step {
     reasons: Vec<String>,
     /// What limited the run besides the server, as for a run on its own.
     limits: Vec<Limit>,
+    /// Which part of the answers were `404`.
+    misses_share: f64,
 }
 
 impl Step {
@@ -73,7 +75,8 @@ impl Step {
         let latencies = outcome.all().corrected;
         let at = |percentile| latencies.value_at_percentile(percentile) as f64 / 1000.0;
         let latency = (!latencies.is_empty()).then(|| [50.0, 99.0, 99.9, 100.0].map(at));
-        Self { rate, answered_per_s: outcome.per_second(), latency, reasons, limits: outcome.limits() }
+        let (answered_per_s, misses_share) = (outcome.per_second(), misses_share(outcome));
+        Self { rate, answered_per_s, latency, reasons, limits: outcome.limits(), misses_share }
     }
 
     fn verdict(&self) -> String {
@@ -115,7 +118,9 @@ pub(crate) fn find(options: &Options, stop: &Arc<AtomicBool>) -> Outcome<ExitCod
         }
     }
     steps.sort_by_key(|step| step.rate);
-    let (conclusion, caveat) = (conclusion(&slo, search), caveat(search, &steps));
+    let conclusion = conclusion(&slo, search);
+    let caveats: Vec<String> =
+        [caveat(search, &steps), misses(&steps, Asked::of(options))].into_iter().flatten().collect();
     if let Some(knee) = search.held {
         output.line(format_args!("\nThe curve up to the knee:"));
         for step in steps.iter().filter(|step| step.rate <= knee) {
@@ -124,13 +129,13 @@ pub(crate) fn find(options: &Options, stop: &Arc<AtomicBool>) -> Outcome<ExitCod
         output.line(format_args!(""));
     }
     output.line(format_args!("{conclusion}"));
-    caveat.iter().for_each(|caveat| output.line(format_args!("{caveat}")));
+    caveats.iter().for_each(|caveat| output.line(format_args!("{caveat}")));
     let curve = Curve {
         title: format!("The knee of {}", options.target.url),
         command: command_line(),
         started_unix_s,
         conclusion,
-        caveat,
+        caveat: (!caveats.is_empty()).then(|| caveats.join(" ")),
         knee: search.held.map(|knee| knee as f64),
         points: steps.iter().map(point_of).collect(),
     };
@@ -167,6 +172,13 @@ fn caveat(search: Search, steps: &[Step]) -> Option<String> {
     let Step { rate, limits, .. } = bound(search, steps).filter(|step| !step.limits.is_empty())?;
     let limits: Vec<String> = limits.iter().copied().map(limit_in_words).collect();
     Some(format!("The server may hold more: at {rate} requests/sec, {}.", limits.join("; and ")))
+}
+
+/// What the run that missed most says of it.
+fn misses(steps: &[Step], asked: Asked) -> Option<String> {
+    let most = steps.iter().max_by(|one, other| one.misses_share.total_cmp(&other.misses_share))?;
+    let told = misses_in_words(most.misses_share, asked)?;
+    Some(format!("At {} requests/sec, {told}.", most.rate))
 }
 
 /// The step that bounds the knee from above: what limited it, limited the knee.
@@ -264,6 +276,17 @@ mod tests {
         assert_eq!(data["generator"]["limits"], json!(["cpu", "late"]));
         assert_eq!(data["curve"][0]["generator"]["limits"], json!(["late"]));
         assert_eq!(json_of("http://a", &slo, search, &fine)["generator"]["limits"], json!([]));
+    }
+
+    #[test]
+    fn a_knee_of_misses_says_so() {
+        let (mut found, mut missed) = (step(1_000, &[], 1_000, 0.5), step(2_000, &[], 1_000, 0.5));
+        let workload = Asked { is_workload: true, ..Asked::default() };
+        assert_eq!(misses(&[], workload), None);
+        (found.misses_share, missed.misses_share) = (0.0, 1.0);
+        let told = misses(&[found, missed], workload).unwrap();
+        let wanted = "At 2000 requests/sec, 100 % of the answers were 404: those requests read nothing; --fill writes all keys first.";
+        assert_eq!(told, wanted);
     }
 
     fn knee_of(capacity: u64) -> (Option<u64>, usize) {

@@ -118,7 +118,7 @@ pub(crate) enum Command {
     Backup(BackupArguments),
     /// Make a data directory of a backup
     Restore(RestoreArguments),
-    /// Print the script by which bash, zsh or fish completes this command
+    /// Print the script by which a shell completes this command
     Completions(CompletionsArguments),
     /// Write the manual pages
     Man(ManArguments),

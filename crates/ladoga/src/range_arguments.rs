@@ -28,7 +28,7 @@ Exit codes: 0 if the whole range was printed; 1 if it was not; 2 if the command 
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that can be typed")]
 pub(crate) struct RangeArguments {
     /// First key; not needed with --prefix or --after
-    #[arg(value_name = "START", required_unless_present_any = ["prefix", "after"], value_parser = key_parser())]
+    #[arg(value_name = "START", value_parser = key_parser())]
     pub(crate) start: Option<OsString>,
     #[command(flatten)]
     pub(crate) bounds: BoundArguments,

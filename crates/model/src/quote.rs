@@ -12,7 +12,15 @@ impl Quote {
     pub fn of(bytes: &[u8]) -> Quote {
         let cut = &bytes[..bytes.len().min(QUOTE_BYTES_MAX)];
         let dots = if cut.len() < bytes.len() { "..." } else { "" };
-        Quote(format!("'{}{dots}'", cut.escape_ascii()))
+        let mut quote = String::from("'");
+        for &byte in cut {
+            match byte {
+                // The quotes around it are others, and JSON escapes this one anyway.
+                b'"' => quote.push('"'),
+                byte => quote.extend(byte.escape_ascii().map(char::from)),
+            }
+        }
+        Quote(format!("{quote}{dots}'"))
     }
 }
 
@@ -29,6 +37,7 @@ mod tests {
     #[test]
     fn stays_on_one_line_and_short() {
         assert_eq!(Quote::of(b"a\nb").to_string(), r"'a\nb'");
+        assert_eq!(Quote::of(b"\"a\"'").to_string(), r#"'"a"\''"#);
         assert_eq!(Quote::of(&[b'x'; 33]).to_string(), format!("'{}...'", "x".repeat(32)));
     }
 }

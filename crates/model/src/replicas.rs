@@ -45,9 +45,9 @@ pub enum ReplicasError {
         /// The number of replicas.
         from: u32,
     },
-    /// More replicas than nodes.
+    /// No replicas, or more than nodes.
     #[error("from is {from}, expected 1 to the size of the cluster ({nodes})")]
-    FromOverNodes {
+    FromOutside {
         /// The number of replicas.
         from: u32,
         /// The size of the cluster.
@@ -99,8 +99,8 @@ impl Replicas {
 
     fn check(self, nodes: u32) -> Result<Replicas, ReplicasError> {
         let Replicas { ack, from } = self;
-        if from > nodes {
-            Err(ReplicasError::FromOverNodes { from, nodes })
+        if from == 0 || from > nodes {
+            Err(ReplicasError::FromOutside { from, nodes })
         } else if ack == 0 {
             Err(ReplicasError::AckZero { from })
         } else if ack > from {
@@ -155,8 +155,9 @@ mod tests {
         assert_eq!(parse("1/1", 1), Ok((1, 1)));
         assert_eq!(parse("3/3", 3), Ok((3, 3)));
         assert_eq!(parse("0/1", 1), Err(ReplicasError::AckZero { from: 1 }));
+        assert_eq!(parse("1/0", 1), Err(ReplicasError::FromOutside { from: 0, nodes: 1 }));
         assert_eq!(parse("2/1", 1), Err(ReplicasError::AckOverFrom { ack: 2, from: 1 }));
-        assert_eq!(parse("1/2", 1), Err(ReplicasError::FromOverNodes { from: 2, nodes: 1 }));
+        assert_eq!(parse("1/2", 1), Err(ReplicasError::FromOutside { from: 2, nodes: 1 }));
         assert!(parse("0/0", 1).is_err());
     }
 

@@ -64,7 +64,8 @@ impl Loops {
     /// All ways in that there are, for the event loop of this number.
     pub(crate) fn entrances<K: KeyValue>(&self, index: usize, door: Door<K>) -> Entrances<K> {
         let door = Rc::new(door);
-        let resp = RespDoor::new(Rc::clone(&door), Arc::clone(&self.cursors), index, self.resp_settings);
+        let resp =
+            RespDoor::new(Rc::clone(&door), Arc::clone(&self.cursors), index, self.resp_settings.clone());
         Entrances::new(door, resp)
     }
 

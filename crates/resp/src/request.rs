@@ -99,6 +99,15 @@ impl Request {
         }
     }
 
+    /// Whether these bytes are a part of its memory.
+    pub fn contains(&self, bytes: &[u8]) -> bool {
+        let is_within = |own: &Bytes| {
+            let (own, bytes) = (own.as_ptr_range(), bytes.as_ptr_range());
+            own.start <= bytes.start && bytes.end <= own.end
+        };
+        is_within(&self.frame) || self.before.iter().any(is_within)
+    }
+
     /// How many bytes of memory it holds.
     pub fn memory_bytes(&self) -> usize {
         let before: usize = self.before.iter().map(|argument| argument.len() + size_of::<Bytes>()).sum();
@@ -132,6 +141,7 @@ mod tests {
             for number in 0..3 {
                 assert!(!arrived.as_ptr_range().contains(&detached[number].as_ptr()));
                 assert!(arrived.as_ptr_range().contains(&request[number].as_ptr()));
+                assert!(request.contains(&request[number]) && !request.contains(&detached[number]));
             }
         }
     }

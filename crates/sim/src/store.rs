@@ -189,6 +189,10 @@ impl LocalStore for WatchedLocal {
         self.inner.admit(kind, value_bytes)
     }
 
+    fn has_room(&self) -> bool {
+        self.inner.has_room()
+    }
+
     fn apply<'c>(
         &self,
         cells: impl IntoIterator<Item = (&'c [u8], Cell<&'c [u8], Finished>)>,

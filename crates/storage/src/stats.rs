@@ -166,7 +166,7 @@ pub struct Statistics {
     pub levels: Vec<LevelStatistics>,
     /// Live blob files.
     pub blob_files: u64,
-    /// Bytes of live blob files that tables name.
+    /// Bytes of live blob files that tables and memtables name.
     pub blob_bytes: u64,
     /// Bytes in the block cache.
     pub cache_bytes: u64,

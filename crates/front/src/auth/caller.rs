@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use ladoga_access::{Denied, Presented, Scopes, TokenEntry, bearer};
+use ladoga_access::{Denied, Presented, Scopes, TokenEntry, bearer, is_bearer};
 use ladoga_service::KeySpan;
 
 use super::guard::Guard;
@@ -123,6 +123,10 @@ impl Login {
             return Ok(());
         }
         *known = None;
+        if !is_bearer(authorization) {
+            guard.refused();
+            return Err(Unauthorized::Scheme);
+        }
         let shown = Some(authorization).filter(|shown| shown.len() <= PRESENTED_BYTES_MAX);
         let caller = Caller::let_in(guard, shown.and_then(bearer), wall_ms)?;
         *known = Some(Login { presented: authorization.into(), caller });

@@ -32,6 +32,9 @@ pub(crate) enum Unauthorized {
     /// Nothing was shown.
     #[error("this request needs a token; expected the header field `Authorization: Bearer TOKEN`")]
     Nothing,
+    /// What was shown is something else.
+    #[error("the Authorization is no bearer token; expected the header field `Authorization: Bearer TOKEN`")]
+    Scheme,
     /// It is no token that counts now.
     #[error("the token is not valid; expected one that `ladoga token list` shows, before it expires")]
     Invalid,

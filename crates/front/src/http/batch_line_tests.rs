@@ -68,7 +68,10 @@ fn what_is_no_operation_is_named() {
         ("{\"op\":null,\"key\":\"a\"}", "null"),
         ("{\"op\":\"get\",\"op\":\"put\",\"key\":\"a\"}", "op"),
         ("{\"op\":\"get\",\"key\":\"a\",\"key\":\"b\"}", "key"),
-        ("{\"op\":\"get\",\"key\":\"a\",\"if-match\":\"*\"}", "if-match"),
+        (
+            "{\"op\":\"get\",\"key\":\"a\",\"if-match\":\"*\"}",
+            "unknown field `if-match`, expected one of `op`, `key`, `key_base64`, `value`, `value_base64`, `ttl`, `by`, `if_match`, `if_none_match`",
+        ),
         ("{\"op\":\"get\",\"key\":\"a\",\"if_match\":null}", "null"),
         ("{\"op\":\"get\",\"key\":{\"a\":[[[[]]]]}}", "expected a string"),
         ("{\"op\":\"get\",\"key\":7}", "expected a string"),
@@ -85,7 +88,10 @@ fn what_is_no_operation_is_named() {
         ("{\"op\":\"get\",\"key\":\"a\",\"value\":\"\"}", "only for put"),
         ("{\"op\":\"delete\",\"key\":\"a\",\"ttl\":\"5m\"}", "only for put"),
         ("{\"op\":\"increment\",\"key\":\"a\",\"by\":1.5}", "floating point"),
-        ("{\"op\":\"increment\",\"key\":\"a\",\"by\":\"1\"}", "string"),
+        (
+            "{\"op\":\"increment\",\"key\":\"a\",\"by\":\"1\"}",
+            "string \"1\", expected a 64-bit integer, such as 1 or -5",
+        ),
         ("{\"op\":\"increment\",\"key\":\"a\",\"by\":9223372036854775808}", "9223372036854775808"),
     ] {
         let refused = parse(line);
@@ -102,6 +108,7 @@ fn what_is_repeated_of_a_line_is_short_and_can_be_printed() {
     let name = "n\\u0007".repeat(10_000);
     let refused = parse(&format!("{{\"{name}\":1}}")).expect_err("no such member");
     assert!(refused.len() < 400 && refused.contains("unknown field"), "{refused}");
+    assert!(refused.ends_with("`if_match`, `if_none_match`"), "{refused}");
     assert!(!refused.chars().any(char::is_control), "{refused}");
     let refused = parse(&"x".repeat(10_000)).expect_err("no object");
     assert!(refused.len() < 200, "{refused}");

@@ -219,5 +219,7 @@ mod tests {
             let refused = parse(&format!("?start=a&{query}"));
             assert!(refused.is_err_and(|error| error.contains(name)), "{query}");
         }
+        let refused = parse("?start=a&limit=18446744073709551616").expect_err("more than there can be");
+        assert!(refused.ends_with("expected a whole number from 1 to 18446744073709551615"), "{refused}");
     }
 }

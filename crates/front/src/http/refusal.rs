@@ -59,7 +59,7 @@ impl Refusal {
     /// `401`: nobody knows who asks.
     pub(crate) fn unauthorized(why: Unauthorized) -> Refusal {
         let challenge = match why {
-            Unauthorized::Nothing => "Bearer",
+            Unauthorized::Nothing | Unauthorized::Scheme => "Bearer",
             Unauthorized::Invalid => "Bearer error=\"invalid_token\"",
             Unauthorized::Peer => "Ladoga-Peer",
         };

@@ -43,7 +43,7 @@ pub(crate) enum TargetError {
         expected: &'static str,
     },
     /// A limit that is none.
-    #[error("limit is {found}, expected a whole number from 1")]
+    #[error("limit is {found}, expected a whole number from 1 to {}", u64::MAX)]
     Limit {
         /// What it is.
         found: Quote,
@@ -85,7 +85,9 @@ pub(crate) enum TargetError {
     )]
     FsyncOfNothing,
     /// It is not given.
-    #[error("ttl is none, expected a duration such as 60s: a value that is put without a ttl never expires")]
+    #[error(
+        "ttl is 'none', expected a duration such as 60s: a value that is put without a ttl never expires"
+    )]
     PutForEver,
 }
 

@@ -246,7 +246,9 @@ impl<K: KeyValue> Conversation<'_, K> {
                 Ok(())
             }
             // Who was let in before stays so, as in Redis.
-            Err(Unauthorized::Nothing | Unauthorized::Invalid | Unauthorized::Peer) => {
+            Err(
+                Unauthorized::Nothing | Unauthorized::Scheme | Unauthorized::Invalid | Unauthorized::Peer,
+            ) => {
                 self.record_words(b"AUTH", "refused");
                 Err(Reply::Error(WRONG_PASS.to_owned()))
             }

@@ -173,8 +173,11 @@ impl<K: KeyValue> StoreCall<K> {
     /// The right to hold so many bytes of a value.
     pub(super) async fn room(&self, bytes: u64) -> Result<Permit, Failed> {
         let bodies = &self.door.door.core.bodies;
-        if self.overlay.as_ref().is_some_and(|overlay| overlay.borrow().is_counted()) {
-            let permit = bodies.enter_if_room(self.address, bytes).map_err(Failed::from);
+        if let Some(overlay) = self.overlay.as_ref().filter(|overlay| overlay.borrow().is_counted()) {
+            let permit = bodies.enter_if_room(self.address, bytes).map_err(|full| {
+                let never = overlay.borrow().check(bytes).err();
+                never.map_or_else(|| full.into(), Failed::from)
+            });
             return permit.map_err(|failed| self.noted(failed));
         }
         let permit = bodies.enter(self.address, bytes)?;
@@ -189,8 +192,11 @@ impl<K: KeyValue> StoreCall<K> {
 
     /// The same of what was refused.
     pub(super) fn noted(&self, failed: Failed) -> Failed {
-        if let (Some(overlay), Failed::Service(error)) = (&self.overlay, &failed) {
-            overlay.borrow_mut().fail(error.clone());
+        let Some(overlay) = &self.overlay else { return failed };
+        match &failed {
+            Failed::Service(error) => overlay.borrow_mut().fail(Failed::Service(error.clone())),
+            Failed::TooLarge(error) => overlay.borrow_mut().fail(Failed::TooLarge(*error)),
+            Failed::Told(_) | Failed::WatchedKeyChanged => {}
         }
         failed
     }

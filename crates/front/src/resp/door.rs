@@ -1,4 +1,5 @@
 use std::cell::Cell;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -13,17 +14,19 @@ use super::session::Told;
 use crate::door::Door;
 
 /// What an operator decides about the protocol of Redis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RespSettings {
     /// Whether clients may delete everything at once.
     pub allows_flush: bool,
     /// When a write is on disk that was acknowledged: the node's setting, which clients may ask for.
     pub durability: Durability,
+    /// Where the node listens for clients of Redis.
+    pub addresses: Arc<[IpAddr]>,
 }
 
 impl Default for RespSettings {
     fn default() -> RespSettings {
-        RespSettings { allows_flush: false, durability: Durability::Always }
+        RespSettings { allows_flush: false, durability: Durability::Always, addresses: Arc::default() }
     }
 }
 

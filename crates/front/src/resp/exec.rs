@@ -11,6 +11,7 @@ use super::overlay::Watched;
 use super::serve::Conversation;
 use super::served::Served;
 use super::table::Command;
+use super::transaction_room::TransactionRoom;
 
 /// Commands that are done before others of the event loop have their turn.
 const TURN_COMMANDS_MAX: usize = 64;
@@ -27,9 +28,10 @@ impl<K: KeyValue> Conversation<'_, K> {
         call: StoreCall<K>,
         queued: Vec<Queued>,
         watched: Vec<Watched>,
+        room: &TransactionRoom,
     ) -> Served {
         for _ in 0..ATTEMPTS_MAX {
-            match attempt(&call, &queued, &watched).await {
+            match attempt(&call, (&queued, room), &watched).await {
                 Err(failed) => return failed.into_reply().into(),
                 Ok(Err(Changed(number))) if number < watched.len() => return Reply::NullArray.into(),
                 Ok(Err(_)) => {}
@@ -48,10 +50,10 @@ impl<K: KeyValue> Conversation<'_, K> {
 /// Does the commands over what is stored, and then all that they have written at once.
 async fn attempt<K: KeyValue>(
     call: &StoreCall<K>,
-    queued: &[Queued],
+    (queued, room): (&[Queued], &TransactionRoom),
     watched: &[Watched],
 ) -> Result<Result<Replies, Changed>, Failed> {
-    let (part, overlay) = call.overlaid(watched.to_vec(), true);
+    let (part, overlay) = call.overlaid(watched.to_vec(), Some(room));
     let mut replies = Vec::with_capacity(queued.len());
     for (number, (command, request)) in queued.iter().enumerate() {
         if number % TURN_COMMANDS_MAX == TURN_COMMANDS_MAX - 1 {
@@ -61,13 +63,14 @@ async fn attempt<K: KeyValue>(
             replies.push(None);
             continue;
         }
+        overlay.borrow_mut().begin(request);
         let served = match dispatch::begin(&part, command, request.clone()) {
             Begun::Served(served) => served,
             Begun::Serving(serving) => serving.await,
         };
         let held = part.hold(served.held_bytes());
-        if let Some(error) = overlay.borrow_mut().take_failure() {
-            return Err(error.into());
+        if let Some(failure) = overlay.borrow_mut().take_failure() {
+            return Err(failure);
         }
         held?;
         replies.push(Some(served));

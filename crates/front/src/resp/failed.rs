@@ -2,6 +2,8 @@ use ladoga_resp::Reply;
 use ladoga_runtime::OverCapacity;
 use ladoga_service::{Error, StoreError};
 
+use super::transaction_room::{NoRoom, TooLarge};
+
 /// So much of what a client said is repeated to it.
 pub(super) const REPEATED_BYTES_MAX: usize = 128;
 
@@ -12,6 +14,8 @@ pub(super) enum Failed {
     Told(Reply),
     /// The store says why not.
     Service(Error),
+    /// It belongs to a transaction that takes too much memory.
+    TooLarge(TooLarge),
     /// A key that was watched has changed.
     WatchedKeyChanged,
 }
@@ -47,6 +51,7 @@ impl Failed {
         match self {
             Failed::Told(reply) => reply,
             Failed::Service(error) => told(&error),
+            Failed::TooLarge(error) => Reply::error(error),
             Failed::WatchedKeyChanged => {
                 Reply::error("a watched key was changed while EXEC ran; this command did nothing")
             }
@@ -69,6 +74,15 @@ impl From<StoreError> for Failed {
 impl From<OverCapacity> for Failed {
     fn from(full: OverCapacity) -> Failed {
         Failed::Service(Error::Store(StoreError::OverCapacity { bound: full.bound }))
+    }
+}
+
+impl From<NoRoom> for Failed {
+    fn from(none: NoRoom) -> Failed {
+        match none {
+            NoRoom::Now(full) => full.into(),
+            NoRoom::Ever(error) => Failed::TooLarge(error),
+        }
     }
 }
 

@@ -3,10 +3,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 use ladoga_model::{Stamp, Value, Version};
-use ladoga_runtime::{Address, Gate, OverCapacity};
-use ladoga_service::{Error, Seen, StoredCell};
+use ladoga_resp::Request;
+use ladoga_runtime::{Address, Gate};
+use ladoga_service::{Seen, StoredCell};
 
-use super::transaction_room::TransactionRoom;
+use super::failed::Failed;
+use super::transaction_room::{NoRoom, TransactionRoom};
 
 /// A key that is watched, and what it was like then.
 pub(super) type Watched = (Bytes, Seen);
@@ -22,8 +24,10 @@ pub(super) struct Overlay {
     pub(super) torn: Option<usize>,
     pub(super) written: BTreeMap<Bytes, Written>,
     room: Option<(TransactionRoom, Gate, Address)>,
+    /// The command that is done now. What it holds is counted where it is queued.
+    request: Option<Request>,
     /// Why the store did not answer a command; then nothing of the transaction happens.
-    failure: Option<Error>,
+    failure: Option<Failed>,
 }
 
 /// A key that was read.
@@ -64,9 +68,13 @@ pub(super) struct Written {
 
 impl Overlay {
     /// For a transaction that depends on these keys. With a gate, what it holds is counted there, for this address.
-    pub(super) fn new(watched: Vec<Watched>, counted: Option<(Gate, Address)>) -> Overlay {
-        let room = counted.map(|(gate, address)| (TransactionRoom::default(), gate, address));
+    pub(super) fn new(watched: Vec<Watched>, room: Option<(TransactionRoom, Gate, Address)>) -> Overlay {
         Overlay { seen: watched, room, ..Overlay::default() }
+    }
+
+    /// This command is next.
+    pub(super) fn begin(&mut self, request: &Request) {
+        self.request = Some(request.clone());
     }
 
     /// What a key has, if it was written, or read and kept.
@@ -111,16 +119,24 @@ impl Overlay {
         key: Bytes,
         value: Option<Bytes>,
         expires_at_ms: u64,
-    ) -> Result<(), OverCapacity> {
-        self.hold(value.as_ref().map_or(0, |value| value.len() as u64))?;
+    ) -> Result<(), NoRoom> {
+        let is_own = |value: &&Bytes| !self.request.as_ref().is_some_and(|request| request.contains(value));
+        let own_bytes = value.as_ref().filter(is_own).map_or(0, Bytes::len);
+        self.hold((size_of::<(Bytes, Written)>() + own_bytes) as u64)?;
         self.written.insert(key, Written { value, expires_at_ms });
         Ok(())
     }
 
     /// It holds so many bytes more.
-    pub(super) fn hold(&mut self, bytes: u64) -> Result<(), OverCapacity> {
+    pub(super) fn hold(&mut self, bytes: u64) -> Result<(), NoRoom> {
         let Some((room, gate, address)) = &mut self.room else { return Ok(()) };
         room.hold(bytes, gate, *address)
+    }
+
+    /// Whether it can ever hold so many bytes more.
+    pub(super) fn check(&self, bytes: u64) -> Result<(), NoRoom> {
+        let Some((room, gate, _)) = &self.room else { return Ok(()) };
+        room.check(bytes, gate)
     }
 
     /// Whether what it holds is counted, so that it may not wait for more.
@@ -129,12 +145,12 @@ impl Overlay {
     }
 
     /// The store did not answer.
-    pub(super) fn fail(&mut self, error: Error) {
-        self.failure.get_or_insert(error);
+    pub(super) fn fail(&mut self, failure: Failed) {
+        self.failure.get_or_insert(failure);
     }
 
     /// Why the transaction cannot happen, if it cannot.
-    pub(super) const fn take_failure(&mut self) -> Option<Error> {
+    pub(super) const fn take_failure(&mut self) -> Option<Failed> {
         self.failure.take()
     }
 }
@@ -148,7 +164,7 @@ pub(super) fn seen_of(cell: Option<&StoredCell>) -> Seen {
 }
 
 /// What was read of a key.
-pub(super) fn note(overlay: &RefCell<Overlay>, key: &[u8], found: &Result<Option<StoredCell>, Error>) {
+pub(super) fn note<E>(overlay: &RefCell<Overlay>, key: &[u8], found: &Result<Option<StoredCell>, E>) {
     if let Ok(cell) = found {
         overlay.borrow_mut().saw(key, cell.as_ref());
     }

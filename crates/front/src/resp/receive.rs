@@ -40,6 +40,11 @@ impl<K: KeyValue> Conversation<'_, K> {
             return Ok(());
         }
         let bodies = &self.door.door.core.bodies;
+        if self.session.transaction.is_open() {
+            // Otherwise it would be refused once all of it has arrived.
+            let fits = self.session.transaction.room.check(wanted_bytes.max(arrived_bytes), bodies);
+            fits.map_err(|none| Parting::Say(Failed::from(none).into_reply()))?;
+        }
         let permit = match self.room.take() {
             None => bodies.enter(self.link.address(), doubled),
             Some((permit, _)) => {

@@ -216,6 +216,8 @@ impl<K: KeyValue> Conversation<'_, K> {
         let measured = Measured::of_keys(&self.door.door.core, command, &request, started_ns);
         if self.session.transaction.takes(command) {
             let (door, address) = (&self.door.door, self.link.address());
+            // What it had while it arrived, it has as something queued from here on.
+            self.room = None;
             let reply = self.session.transaction.queue(command, &request, door, address);
             let queued = Measured { kind: CommandKind::Other, ..measured };
             return self.reply_alone(reply.into(), queued).await;

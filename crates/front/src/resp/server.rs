@@ -71,9 +71,8 @@ pub(super) fn nothing_of(verb: Verb, request: &Request) -> Served {
 const PATTERNS_MAX: usize = 64;
 pub(super) const PATTERN_BYTES_MAX: usize = 128;
 /// Settings that clients ask for, and that are the same on each node.
-const SETTINGS: [(&str, &str); 11] = [
+const SETTINGS: [(&str, &str); 10] = [
     ("appendonly", "yes"),
-    ("bind", "* -::*"),
     ("databases", "1"),
     ("hz", "10"),
     ("maxmemory", "0"),
@@ -116,8 +115,12 @@ fn settings<K>(call: &StoreCall<K>, request: &Request) -> CommandResult {
     }
     let is_wanted =
         |name: &str| request.from(2).any(|pattern| matches(&pattern.to_ascii_lowercase(), name.as_bytes()));
-    let of_node = ("appendfsync", appendfsync(call.door.settings.durability));
-    let wanted = std::iter::once(of_node).chain(SETTINGS).filter(|(name, _)| is_wanted(name));
+    let settings = &call.door.settings;
+    let mut addresses: Vec<String> = settings.addresses.iter().map(ToString::to_string).collect();
+    addresses.dedup();
+    let bind = addresses.join(" ");
+    let of_node = [("appendfsync", appendfsync(settings.durability)), ("bind", &*bind)];
+    let wanted = of_node.into_iter().chain(SETTINGS).filter(|(name, _)| is_wanted(name));
     Ok(Reply::Map(wanted.map(|(name, value)| (Reply::text(name), Reply::text(value))).collect()).into())
 }
 

@@ -15,6 +15,7 @@ use super::overlay::{Overlay, Watched};
 use super::pauses::is_full;
 use super::served::CommandResult;
 use super::table::Verb;
+use super::transaction_room::TransactionRoom;
 use super::{keys, strings};
 
 /// A command with more keys, or longer ones and values, writes each key by itself: together, they could be more than the log takes at
@@ -23,13 +24,17 @@ const KEYS_MAX: usize = 1_024;
 const REQUEST_BYTES_MAX: usize = 256 << 10;
 
 impl<K: KeyValue> StoreCall<K> {
-    /// The same as part of a transaction on a node on its own. If what it holds `is_counted`, it never waits for room.
+    /// The same as part of a transaction on a node on its own. If it was queued, what it holds is counted as well, and it never waits
+    /// for room.
     pub(super) fn overlaid(
         &self,
         watched: Vec<Watched>,
-        is_counted: bool,
+        queued: Option<&TransactionRoom>,
     ) -> (StoreCall<K>, Rc<RefCell<Overlay>>) {
-        let counted = is_counted.then(|| (self.door.door.core.bodies.clone(), self.address));
+        let counted = queued.map(|queued| {
+            let room = TransactionRoom::beside(queued);
+            (room, self.door.door.core.bodies.clone(), self.address)
+        });
         let overlay = Rc::new(RefCell::new(Overlay::new(watched, counted)));
         let part = StoreCall { overlay: Some(Rc::clone(&overlay)), ..self.clone() };
         (part, overlay)
@@ -140,7 +145,7 @@ pub(super) fn writes_several(verb: Verb, request: &Request) -> bool {
 /// Serves such a command: anew, if others have written its keys meanwhile.
 pub(super) async fn alone<K: KeyValue>(call: StoreCall<K>, verb: Verb, request: Request) -> CommandResult {
     for _ in 0..ATTEMPTS_MAX {
-        let (part, overlay) = call.overlaid(Vec::new(), false);
+        let (part, overlay) = call.overlaid(Vec::new(), None);
         let request = request.clone();
         let served = match verb {
             Verb::MSet => strings::mset(part, request).await,

@@ -110,7 +110,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             self.audited(command, request).iter().for_each(|audited| audited.end("exec"));
         }
         let served = if call.may_transact() {
-            Ok(self.exec_together(call, queued, watched).await)
+            Ok(self.exec_together(call, queued, watched, &room).await)
         } else {
             self.exec_in_order(call, queued, watched).await
         };

@@ -2,26 +2,63 @@ use ladoga_runtime::{Address, Gate, OverCapacity, Permit};
 
 /// So much is kept without being counted.
 const UNCOUNTED_BYTES: u64 = 16 << 10;
+/// So much is taken at a time, so that this need not happen with each command.
+const STEP_BYTES: u64 = 4 << 10;
 
-/// What a transaction keeps of the memory for values.
+/// What a transaction keeps of the memory for values: at most as much as one client may have.
 #[derive(Default)]
 pub(super) struct TransactionRoom {
     bytes: u64,
+    /// What the same transaction keeps elsewhere.
+    beside_bytes: u64,
     held_bytes: u64,
     permit: Option<Permit>,
 }
 
+/// Why a transaction cannot keep more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoRoom {
+    /// Others have what there is.
+    Now(OverCapacity),
+    /// It is too large, whatever others have.
+    Ever(TooLarge),
+}
+
+/// A transaction would take more memory than one may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the transaction would take {bytes} bytes of memory, and one takes at most {bytes_max} with the memory and the threads that the \
+     node has; make it smaller, or give the node more with --memory"
+)]
+pub(super) struct TooLarge {
+    bytes: u64,
+    bytes_max: u64,
+}
+
 impl TransactionRoom {
+    /// A second one of a transaction, for what its commands read and write.
+    pub(super) fn beside(queued: &TransactionRoom) -> TransactionRoom {
+        TransactionRoom { beside_bytes: queued.bytes, ..TransactionRoom::default() }
+    }
+
     /// It keeps so many bytes more, or as many as before if there is no room. Nobody gives way for it, and it does not wait, since it
     /// holds what others wait for.
-    pub(super) fn hold(&mut self, bytes: u64, gate: &Gate, address: Address) -> Result<(), OverCapacity> {
+    pub(super) fn hold(&mut self, bytes: u64, gate: &Gate, address: Address) -> Result<(), NoRoom> {
+        self.check(bytes, gate)?;
         let bytes = self.bytes + bytes;
         if bytes > self.held_bytes.max(UNCOUNTED_BYTES) {
-            // Twice as much, so that this need not happen each time.
-            self.take(2 * bytes, gate, address).or_else(|_| self.take(bytes, gate, address))?;
+            self.take(bytes.next_multiple_of(STEP_BYTES), gate, address)
+                .or_else(|_| self.take(bytes, gate, address))
+                .map_err(NoRoom::Now)?;
         }
         self.bytes = bytes;
         Ok(())
+    }
+
+    /// Whether it can ever keep so many bytes more.
+    pub(super) fn check(&self, bytes: u64, gate: &Gate) -> Result<(), NoRoom> {
+        let (bytes, bytes_max) = (self.beside_bytes + self.bytes + bytes, gate.address_max());
+        if bytes > bytes_max { Err(NoRoom::Ever(TooLarge { bytes, bytes_max })) } else { Ok(()) }
     }
 
     fn take(&mut self, bytes: u64, gate: &Gate, address: Address) -> Result<(), OverCapacity> {

@@ -29,7 +29,7 @@ pub enum BadRequest {
     #[error(transparent)]
     Syntax(#[from] httparse::Error),
     /// The request target is not a URI.
-    #[error("invalid request target")]
+    #[error("invalid request target, expected a path such as /v0/entity?id=a")]
     Target,
     /// HTTP/1.1 needs exactly one valid `Host`, HTTP/1.0 at most one.
     #[error("{found} Host header fields or an invalid one, expected one")]

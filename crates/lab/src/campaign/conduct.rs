@@ -27,6 +27,7 @@ use crate::output::{Output, stderr_line};
 use crate::page;
 use crate::record::{Described, FORMAT, HeatRecorder, Machine, OWN, Report, Run, Subject, run_of};
 use crate::report::Live;
+use crate::scratch::Scratch;
 use crate::stats::Second;
 use crate::stop::{LastSignal, stop_flag};
 use crate::workload::Workload;
@@ -45,6 +46,10 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
         return Err(LabError::Usage(format!("no run has a name that contains '{only}'")));
     }
     files::check_writable(&options.output)?;
+    if let Some(dir) = options.node.dir.as_ref().filter(|_| options.url.is_none()) {
+        let made = Scratch::new(dir, 0);
+        drop(made.map_err(|source| LabError::Write { path: dir.clone(), source })?);
+    }
     let remarks = process::remarks(options)?;
     // The other server is somebody else, and is shown nothing.
     let token = Token::find(options.token_file.as_deref()).map_err(LabError::Usage)?;

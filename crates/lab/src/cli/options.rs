@@ -19,8 +19,8 @@ Examples:
   ladoga bench -t1 -c1 -R 20000 -d 1m -L --workload put http://127.0.0.1:8080
   ladoga bench -t2 -c64 -d 10s --latency --workload get --keys 100k --fill http://127.0.0.1:8080
   ladoga bench -t1 -c4 -R 2000 -d 30s -L -s put.lua http://127.0.0.1:8080 -- arguments of the script
-  ladoga bench -t1 -c8 -R 10k --slo 'p99<5ms,errors<0.1%' --json run.json --workload ycsb-a http://127.0.0.1:8080
-  ladoga bench -t2 -c64 -d 5s --find-knee --slo 'p99<5ms' --workload get-hot http://127.0.0.1:8080
+  ladoga bench -t1 -c8 -R 10k --slo 'p99<5ms,errors<0.1%' --json run.json --workload ycsb-a --fill http://127.0.0.1:8080
+  ladoga bench -t2 -c64 -d 5s --find-knee --slo 'p99<5ms' --workload get-hot --fill http://127.0.0.1:8080
   ladoga bench -t2 -c64 -d 10s --latency --ca authority.pem https://localhost:8443
 
 With https://, any certificate is accepted, as by wrk; --verify and --ca check it. A failed TLS handshake counts as a connect

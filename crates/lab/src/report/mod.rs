@@ -8,5 +8,5 @@ mod text;
 
 pub(crate) use files::{HdrLog, limit_name, write_json};
 pub(crate) use live::Live;
-pub(crate) use notes::{Asked, limit_in_words, print_notes};
+pub(crate) use notes::{Asked, limit_in_words, misses_in_words, misses_share, print_notes};
 pub(crate) use text::{Header, print_header, print_result};

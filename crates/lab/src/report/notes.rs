@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use crate::cli::Options;
 use crate::stats::{Class, Latencies, Limit, RATE_REACHED, RunOutcome};
 use crate::units::{counted, format_metric, format_time_us};
 
@@ -10,11 +11,40 @@ use crate::units::{counted, format_metric, format_time_us};
 pub(crate) struct Asked {
     /// A built-in workload, which `--fill` can write first.
     pub(crate) is_workload: bool,
+    /// Whether it was.
+    pub(crate) is_filled: bool,
     pub(crate) wants_percentiles: bool,
 }
 
+impl Asked {
+    pub(crate) fn of(options: &Options) -> Asked {
+        Asked {
+            is_workload: options.workload.is_some(),
+            is_filled: options.fill,
+            wants_percentiles: options.wants_percentiles(),
+        }
+    }
+}
+
+/// A part of the answers that is not worth a note: of a workload, and of anything else.
+const MISSES_MAX: f64 = 0.01;
+const OTHER_MISSES_MAX: f64 = 0.5;
 /// A rate that was missed by fewer requests was not missed.
 const UNANSWERED_MIN: u64 = 100;
+
+/// Which part of the answers were `404`.
+pub(crate) fn misses_share(outcome: &RunOutcome) -> f64 {
+    outcome.count(Class::NOT_FOUND) as f64 / outcome.complete.max(1) as f64
+}
+
+/// Says that so many answers were `404`, if they are many.
+pub(crate) fn misses_in_words(share: f64, asked: Asked) -> Option<String> {
+    let remedy = if asked.is_workload && !asked.is_filled { "; --fill writes all keys first" } else { "" };
+    let share_max = if asked.is_workload { MISSES_MAX } else { OTHER_MISSES_MAX };
+    let percent = share * 100.0;
+    (share > share_max)
+        .then(|| format!("{percent:.0} % of the answers were 404: those requests read nothing{remedy}"))
+}
 
 pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Write) -> io::Result<()> {
     if outcome.is_interrupted {
@@ -44,9 +74,8 @@ pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Writ
     }
     print_classes(outcome, out)?;
     print_methods(outcome, out)?;
-    if outcome.count(Class::NOT_FOUND) * 2 > outcome.complete {
-        let remedy = if asked.is_workload { "; --fill writes them first" } else { "" };
-        writeln!(out, "note: most answers were 404, so most reads read nothing{remedy}")?;
+    if let Some(misses) = misses_in_words(misses_share(outcome), asked) {
+        writeln!(out, "note: {misses}")?;
     }
     if outcome.rate.is_none() && asked.wants_percentiles {
         writeln!(
@@ -165,11 +194,26 @@ mod tests {
         outcome.latencies.at(Class::NOT_FOUND, Method::Get).corrected.record(1).unwrap();
         let notes = |is_workload, wants_percentiles| {
             let mut out = Vec::new();
-            print_notes(&outcome, Asked { is_workload, wants_percentiles }, &mut out).unwrap();
+            let asked = Asked { is_workload, is_filled: false, wants_percentiles };
+            print_notes(&outcome, asked, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         assert!(notes(true, false).contains("--fill") && !notes(false, false).contains("--fill"));
         assert!(notes(true, true).contains("closed loop") && !notes(true, false).contains("closed loop"));
+    }
+
+    #[test]
+    fn a_workload_that_misses_some_keys_says_so() {
+        let workload = Asked { is_workload: true, ..Asked::default() };
+        assert_eq!(misses_in_words(0.01, workload), None);
+        let told = misses_in_words(0.02, workload).unwrap();
+        assert_eq!(
+            told,
+            "2 % of the answers were 404: those requests read nothing; --fill writes all keys first"
+        );
+        let filled = misses_in_words(0.02, Asked { is_filled: true, ..workload }).unwrap();
+        assert!(filled.starts_with("2 % of") && !filled.contains("--fill"), "{filled}");
+        assert_eq!(misses_in_words(0.02, Asked::default()), None);
     }
 
     #[test]

@@ -13,6 +13,10 @@ use crate::range_arguments::{BoundArguments, CountArguments, RangeArguments};
 /// Prints the records of a range.
 pub(crate) fn range(arguments: &RangeArguments) -> Result<(), Failure> {
     let RangeArguments { start, bounds, after, limit, reverse, keys_only, raw, json, node } = arguments;
+    if start.is_none() && bounds.prefix.is_none() && after.is_none() {
+        let reason = "START, --prefix and --after are missing, expected one of them, as in `ladoga range --prefix user:`";
+        return Err(Failure::Usage(reason.to_owned()));
+    }
     let mut query = Query::of(start.as_deref(), bounds);
     query.add_key("after", after.as_deref());
     if let Some(limit) = limit {

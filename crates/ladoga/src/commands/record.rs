@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ladoga_model::TTL_MS_MAX;
+use ladoga_model::{Quote, TTL_MS_MAX};
 use serde_json::{Deserializer, Map, Value};
 
 use super::batch::LINE_BYTES_MAX;
@@ -73,12 +73,33 @@ pub(super) fn key_and_expiry(beginning: &[u8]) -> Option<(Vec<u8>, u64)> {
 /// What the value of a record begins with.
 const VALUE: &[u8] = b",\"value";
 
+/// What a record may have: what an export prints, and what a line of a batch has.
+const MEMBERS: [&str; 10] = [
+    "key",
+    "key_base64",
+    "value",
+    "value_base64",
+    "etag",
+    "expires_ms",
+    "ttl",
+    "if_match",
+    "if_none_match",
+    "op",
+];
+
 /// What becomes of a line at this time.
 pub(super) fn record(line: &[u8], now_ms: u64) -> Result<Record, String> {
     if line.trim_ascii().is_empty() {
         return Ok(Record::Blank);
     }
+    if line.trim_ascii_start().first() != Some(&b'{') {
+        return Err(not_of_export(line));
+    }
     let mut members: Map<String, Value> = serde_json::from_slice(line).map_err(|error| no_object(&error))?;
+    if let Some(unknown) = members.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
+        let (found, known) = (Quote::of(unknown.as_bytes()), MEMBERS.join(", "));
+        return Err(format!("it has an unknown field {found}, expected {known}"));
+    }
     members.remove("etag");
     let mut expires_ms = None;
     if let Some(expires) = members.remove("expires_ms") {
@@ -99,6 +120,19 @@ pub(super) fn record(line: &[u8], now_ms: u64) -> Result<Record, String> {
     }
     operation.push(b'\n');
     Ok(Record::Line(operation))
+}
+
+/// What else than an object a line begins with.
+fn not_of_export(line: &[u8]) -> String {
+    let why = match line {
+        [0x1f, 0x8b, ..] => ": that is gzip; decompress it first, as by `gunzip -c FILE | ladoga import -`",
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+            ": that is zstd; decompress it first, as by `zstd -dc FILE | ladoga import -`"
+        }
+        [0xef, 0xbb, 0xbf, ..] => ": that is a byte order mark; save the file as UTF-8 without one",
+        _ => "",
+    };
+    format!("it is no JSON object, it begins with {}{why}", Quote::of(line.trim_ascii_end()))
 }
 
 /// What the reader of JSON says, without its number of a line: that one counts within this line.
@@ -158,6 +192,23 @@ mod tests {
             ["nonsense", "[]", "{}", "{\"key\":\"a\"}", "{\"key\":1,\"value\":\"\"}", "{\"value\":\"\"}"]
         {
             assert!(record(wrong.as_bytes(), 0).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_record_is_told_by_what_it_is() {
+        for (line, said) in [
+            (&b"nonsense"[..], "it is no JSON object, it begins with 'nonsense'"),
+            (b"\x1f\x8b\x08\0", "gzip; decompress it first"),
+            (b"\xef\xbb\xbf{\"key\":\"a\",\"value\":\"\"}", "a byte order mark"),
+            (
+                b"{\"key\":\"a\",\"value\":\"\",\"color\":1}",
+                "unknown field 'color', expected key, key_base64, value",
+            ),
+            (b"{\"key\":\"a\"", "by column 10"),
+        ] {
+            let told = record(line, 0).err().unwrap_or_default();
+            assert!(told.contains(said), "{told}");
         }
     }
 

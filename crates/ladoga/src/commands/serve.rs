@@ -1,5 +1,6 @@
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ladoga_env::Env;
@@ -164,7 +165,11 @@ fn config(settings: &Settings, tables: u64) -> Config {
         membership: settings.membership.clone(),
         peer_limits: settings.peer_limits.clone(),
         resp: settings.resp.clone(),
-        resp_settings: RespSettings { allows_flush: settings.resp_flush, durability: settings.durability },
+        resp_settings: RespSettings {
+            allows_flush: settings.resp_flush,
+            durability: settings.durability,
+            addresses: settings.resp.iter().map(SocketAddr::ip).collect(),
+        },
         placement: if settings.follows_load { Placement::AsLoadAsks } else { Placement::AllLoops },
         ..Config::alone(settings.listen.clone(), settings.threads)
     }

@@ -42,6 +42,9 @@ fn name(url: &Url) -> String {
 pub(super) fn urls(text: &str) -> Result<Vec<Url>, String> {
     let expected =
         || "the URLs of all nodes, separated by commas, such as http://a:8080,http://b:8080".to_owned();
+    if text.contains(char::is_whitespace) {
+        return Err(format!("{}: without a space", expected()));
+    }
     let urls = text.split(',').map(|url| Url::parse(url).ok_or_else(expected));
     let urls = urls.collect::<Result<Vec<_>, _>>()?;
     NodeList::first(urls.iter().map(name)).map_err(|error| format!("{}: {error}", expected()))?;
@@ -150,6 +153,8 @@ mod tests {
         ] {
             assert!(read(Some(cluster), None).is_err(), "{cluster}");
         }
+        let error = read(Some("http://a:8080, http://b:8080"), None).expect_err("a space");
+        assert!(error.ends_with("such as http://a:8080,http://b:8080: without a space"), "{error}");
         assert!(read(None, Some("http://127.0.0.1:8080")).is_err());
         assert!(read(Some("http://a:8080"), Some("http://b:8080")).is_err());
     }

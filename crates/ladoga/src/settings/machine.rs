@@ -47,7 +47,14 @@ impl Memory {
     pub(super) fn objection(self, name: &str, wanted_bytes: u64) -> Option<String> {
         let whose =
             if self.is_of_group { "the control group of this process may use" } else { "this machine has" };
+        // In whole units if they can be told apart by them.
+        let rounded = |bytes: u64| {
+            let unit = [30, 20].into_iter().find(|unit| bytes >> unit >= 10).unwrap_or_default();
+            format_size(bytes >> unit << unit)
+        };
         let (wanted, bytes) = (format_size(wanted_bytes), format_size(self.bytes));
+        let near = rounded(self.bytes);
+        let bytes = if near == wanted { bytes } else { near };
         (wanted_bytes > self.bytes).then(|| {
             format!("{name} is {wanted}, more than the {bytes} of memory that {whose}; the node may be swapped out or killed")
         })
@@ -160,6 +167,8 @@ mod tests {
             told.starts_with("--memory is 65GiB, more than the 64GiB of memory that this machine has"),
             "{told}"
         );
+        let odd = Memory::least(24_683_656 << 10, None).objection("--memory", 100 << 30).expect("too much");
+        assert!(odd.starts_with("--memory is 100GiB, more than the 23GiB of memory"), "{odd}");
         assert_eq!(Memory::least(1 << 20, None).share(), MEMORY_BYTES_MIN);
     }
 }

@@ -107,6 +107,9 @@ impl Settings {
         let (host_and_port, listen) = listen.unwrap_or_else(parse::default_listen);
         let resp = sources.get("resp", parse::listen)?.map(|(_, resp)| resp).unwrap_or_default();
         let resp_flush = sources.get("resp_flush", parse::yes_or_no)?.unwrap_or(false);
+        if resp_flush && resp.is_empty() {
+            sources.get::<()>("resp_flush", |_| Err("--resp HOST:PORT with it".to_owned()))?;
+        }
         let data = sources.get("data", parse::directory)?.unwrap_or_else(|| PathBuf::from("./ladoga-data"));
         let durability = sources.get("fsync", parse::durability)?.unwrap_or(Durability::Always);
         let memory = Memory::available();
@@ -273,7 +276,7 @@ mod tests {
         for (name, good, wrong) in [
             ("listen", "127.0.0.1:80", "80"),
             ("resp", "127.0.0.1:6379", "6379"),
-            ("resp_flush", "true", "yes"),
+            ("resp_flush", "false", "yes"),
             ("insecure", "true", "yes"),
             ("audit_writes", "false", "no"),
             ("tokens", "tokens.toml", ""),
@@ -338,6 +341,7 @@ mod tests {
                 &format!("{cluster}tokens = \"t\""),
                 "tokens in ladoga.toml is 't', expected --peer-secret FILE with it",
             ),
+            ("resp_flush = true", "resp_flush in ladoga.toml is 'true', expected --resp HOST:PORT with it"),
             ("audit_writes = true", "audit_writes in ladoga.toml is 'true', expected --audit FILE with it"),
         ] {
             let error = read(file).expect_err(file);

@@ -88,7 +88,11 @@ fn gauges(s: &Statistics) -> impl Iterator<Item = Metric> {
         ("ladoga_sealed_memtables", "Memtables that wait for their flush.", s.sealed_memtables),
         ("ladoga_sealed_memtable_bytes", "Size of the memtables that wait for their flush.", s.sealed_bytes),
         ("ladoga_blob_files", "Large values, each of which is a file of its own.", s.blob_files),
-        ("ladoga_blob_bytes", "Size of the large values that tables refer to.", s.blob_bytes),
+        (
+            "ladoga_blob_bytes",
+            "Size of the large values, those that were replaced and not removed yet too.",
+            s.blob_bytes,
+        ),
         ("ladoga_record_cache_bytes", "Size of the record cache.", s.record_cache_bytes),
         ("ladoga_block_cache_bytes", "Size of the block cache.", s.cache_bytes),
         ("ladoga_block_cache_capacity_bytes", "Size that the block cache may reach.", s.cache_capacity_bytes),

@@ -165,10 +165,15 @@ impl LocalStore for Local {
         match (self.engine.write_state(), kind) {
             (WriteState::Open, _) | (WriteState::DiskFull, WriteKind::Delete) => self.queue.admit(),
             (WriteState::DiskFull, WriteKind::Put) => {
+                self.engine.count_refused_full();
                 Err(StoreError::NoRoom { reason: "the disk is full".to_owned() })
             }
             (WriteState::Poisoned, _) => Err(StoreError::Failed { reason: poison_reason(&self.engine) }),
         }
+    }
+
+    fn has_room(&self) -> bool {
+        self.engine.write_state() == WriteState::Open && self.queue.admit().is_ok()
     }
 
     fn apply<'c>(

@@ -92,6 +92,11 @@ pub trait LocalStore: 'static {
     /// Whether a write with this many bytes of value would be taken now. Asked before the value is read.
     fn admit(&self, kind: WriteKind, value_bytes: u64) -> Result<(), StoreError>;
 
+    /// Whether a value would be taken now. This is no write, so none is counted as refused.
+    fn has_room(&self) -> bool {
+        self.admit(WriteKind::Put, 0).is_ok()
+    }
+
     /// Makes the cells visible under their keys, and durable as the store does it or was asked to, however many they are. If it
     /// fails, each cell may or may not be written, unless the error is [`Fenced`](StoreError::Fenced). A value in memory must be
     /// shorter than [`upload_bytes_min`](LocalStore::upload_bytes_min). Answers the version of the last cell that got another one

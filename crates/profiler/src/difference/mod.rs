@@ -74,12 +74,13 @@ impl Difference {
     pub fn of_recorded(before: &Recorded, after: &Recorded) -> Difference {
         let slices = [&before.slices, &after.slices];
         let counts = slices.map(|side| side.iter().filter(|slice| !slice.is_empty()).count());
+        let [all_before, all_after] = [before, after].map(|side| std::slice::from_ref(&side.stacks));
+        if let Some(basis) = Basis::of_samples([before, after].map(|side| side.stacks.samples())) {
+            return Difference::new(all_before, all_after, basis);
+        }
         match Basis::of_slices(counts) {
             Some(basis) => Difference::new(slices[0], slices[1], basis),
-            None => {
-                let [before, after] = [before, after].map(|side| std::slice::from_ref(&side.stacks));
-                Difference::new(before, after, Basis::Sampling)
-            }
+            None => Difference::new(all_before, all_after, Basis::Sampling),
         }
     }
 

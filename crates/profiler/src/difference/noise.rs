@@ -22,6 +22,8 @@ const POINTS_MIN: f64 = 0.005;
 const PART_MIN: f64 = 0.03;
 /// Without rounds: so many standard deviations of sampling, for some hundred frames at once.
 const DEVIATIONS: f64 = 4.5;
+/// With fewer samples on a side, hardly a function that takes all on one side and nothing on the other differs by more than chance.
+const SAMPLES_MIN: usize = 20;
 /// Larger than any change.
 const NEVER: f64 = 2.0;
 
@@ -41,9 +43,21 @@ pub enum Basis {
         /// On each side.
         needed: usize,
     },
+    /// Not at all: there are too few samples, so there is no verdict.
+    TooFewSamples {
+        /// On each side.
+        samples: [usize; 2],
+        /// On each side.
+        needed: usize,
+    },
 }
 
 impl Basis {
+    pub(super) fn of_samples(samples: [usize; 2]) -> Option<Basis> {
+        let is_too_few = samples.iter().any(|count| *count < SAMPLES_MIN);
+        is_too_few.then_some(Basis::TooFewSamples { samples, needed: SAMPLES_MIN })
+    }
+
     pub(super) fn of_rounds(counts: [usize; 2]) -> Basis {
         if counts.iter().all(|count| *count >= ROUNDS_MIN) {
             Basis::Rounds(counts)
@@ -80,6 +94,10 @@ impl fmt::Display for Basis {
             Basis::TooFew { rounds: [before, after], needed } => write!(
                 formatter,
                 "Everything is grey, as nothing can be told: {before} and {after} rounds, {needed} needed on each side."
+            ),
+            Basis::TooFewSamples { samples: [before, after], needed } => write!(
+                formatter,
+                "Everything is grey, as nothing can be told: {before} and {after} samples, {needed} needed on each side."
             ),
         }
     }
@@ -147,7 +165,7 @@ impl Sides {
     /// By so many deviations the most striking node may differ if nothing has changed; none if nothing can be told.
     pub(super) fn deviations(&self, forest: &Forest, basis: &Basis) -> Option<f64> {
         match basis {
-            Basis::TooFew { .. } => None,
+            Basis::TooFew { .. } | Basis::TooFewSamples { .. } => None,
             Basis::Sampling => Some(DEVIATIONS),
             Basis::Rounds(_) | Basis::Slices(_) => {
                 let mut frames: Vec<FrameShares> =

@@ -38,6 +38,8 @@ pub struct Recorded {
     pub kind: Kind,
     /// When it was taken, and of which program and process.
     pub origin: String,
+    /// Whether the page is a heat map, which has the time of each sample.
+    pub is_heat_map: bool,
     pub(super) stacks: NamedStacks,
     /// The same by parts of its time; none if the page does not say when a sample was taken.
     pub(super) slices: Vec<NamedStacks>,
@@ -66,6 +68,16 @@ impl NamedStacks {
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// How many samples there are; of unequal ones, how many equal ones would tell as much.
+    pub(super) fn samples(&self) -> usize {
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for weight in self.0.values() {
+            sum += weight.sum as f64;
+            squares += weight.squares;
+        }
+        if squares > 0.0 { (sum * sum / squares).round() as usize } else { 0 }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Vec<String>, &Weight)> {
@@ -97,7 +109,8 @@ impl Recorded {
             let slices = slices_of(&data).ok_or(BadProfile::Nonsense("`cells`"))?;
             let mut all = sliced(&data, &tree, 1)?;
             let stacks = all.pop().ok_or(BadProfile::Nonsense("`samples`"))?;
-            return Ok(Recorded { kind, origin, stacks, slices: sliced(&data, &tree, slices)? });
+            let slices = sliced(&data, &tree, slices)?;
+            return Ok(Recorded { kind, origin, is_heat_map: true, stacks, slices });
         }
         let sums = numbers(&data["values"]).ok_or(BadProfile::Nonsense("`values`"))?;
         let squares = numbers(&data["squares"]).ok_or(BadProfile::Nonsense("`squares`"))?;
@@ -107,7 +120,7 @@ impl Recorded {
         let weight = |(sum, squares): (f64, f64)| Weight { sum: sum as u64, squares };
         let weights: Vec<Weight> = sums.into_iter().zip(squares).map(weight).collect();
         let stacks = NamedStacks::of_weights(&tree, &weights)?;
-        Ok(Recorded { kind, origin, stacks, slices: Vec::new() })
+        Ok(Recorded { kind, origin, is_heat_map: false, stacks, slices: Vec::new() })
     }
 }
 

@@ -202,3 +202,20 @@ fn two_files_tell_by_their_own_samples() {
         }
     }
 }
+
+#[test]
+fn few_samples_tell_nothing() {
+    let read = |samples: &[u64]| {
+        let rows: Vec<u64> = samples.iter().flat_map(|weight| [0, 0, 1, *weight]).collect();
+        let mut data = Program { samples: 1, ..STEADY }.round(&mut Random(8));
+        data["samples"] = json!(rows);
+        Recorded::of_page(&page_of(&data)).unwrap()
+    };
+    let (none, one, enough) = (read(&[]), read(&[7]), read(&[7; 20]));
+    for (before, after, counts) in [(&none, &one, [0, 1]), (&one, &enough, [1, 20]), (&none, &none, [0, 0])] {
+        let difference = Difference::of_recorded(before, after);
+        assert_eq!(difference.basis(), &Basis::TooFewSamples { samples: counts, needed: 20 });
+        assert_eq!(names(&difference), [""; 0]);
+    }
+    assert_eq!(Difference::of_recorded(&enough, &enough).basis(), &Basis::Sampling);
+}

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use ladoga_local::store::{LocalStore, Store, WriteKind};
+use ladoga_local::store::{LocalStore, Store};
 
 use crate::own::OwnReplica;
 use crate::stability::Stability;
@@ -28,7 +28,7 @@ impl OwnMisses {
         let now_ms = replica.core.now_ms();
         let is_due = self.copied_at_ms.is_none_or(|then_ms| now_ms >= then_ms + COPY_EVERY_MS);
         // (While it is being rebuilt, that copies everything.)
-        let may_copy = is_due && stability.has_all() && replica.store.admit(WriteKind::Put, 0).is_ok();
+        let may_copy = is_due && stability.has_all() && replica.store.has_room();
         if missed == self.copied || !may_copy {
             return None;
         }

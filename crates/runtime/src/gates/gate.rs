@@ -80,6 +80,11 @@ impl Gate {
         self.enter_inside(inside, address, amount)
     }
 
+    /// What one client may have of it while others want it, too.
+    pub fn address_max(&self) -> u64 {
+        self.inside.lock().share.address_max()
+    }
+
     /// Whether a request for `amount` would be admitted now.
     pub fn check(&self, address: Address, amount: u64) -> Result<(), OverCapacity> {
         self.look().share.check(address, amount).map_err(|full| self.refused(address, full))

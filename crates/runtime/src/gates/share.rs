@@ -124,6 +124,11 @@ impl FairShare {
         self.wanted == 0 || self.wanted + amount <= self.max
     }
 
+    /// What no client address gets more of as long as others want it.
+    pub(super) const fn address_max(&self) -> u64 {
+        self.max - self.max / RESERVED_SHARE
+    }
+
     /// How many came before the holder of this number; `None` if there is none.
     pub(super) fn arrival(&self, holder: usize) -> Option<u64> {
         self.holders.get(holder).map(|holder| holder.arrival)
@@ -210,9 +215,7 @@ impl FairShare {
         let of_address = |sums: &HashMap<Address, u64>| sums.get(&address).copied().unwrap_or_default();
         let (is_short, exceeds) = (
             |wanted: u64| wanted > own && wanted + amount > self.max,
-            |held: u64| {
-                address.is_client() && held > own && held + amount > self.max - self.max / RESERVED_SHARE
-            },
+            |held: u64| address.is_client() && held > own && held + amount > self.address_max(),
         );
         if !is_short(self.wanted) && !exceeds(of_address(&self.by_address)) {
             return Ok(Vec::new());

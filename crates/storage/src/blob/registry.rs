@@ -105,7 +105,21 @@ impl BlobRegistry {
     /// are what makes room.
     pub(crate) fn admit_growth(&self) -> Result<(), Error> {
         self.observe_space();
-        self.health.admit(true, self.reserve_bytes)
+        self.admit_puts(1)
+    }
+
+    /// Whether so many puts are taken. Those that a full disk refuses are counted.
+    pub(crate) fn admit_puts(&self, puts: u64) -> Result<(), Error> {
+        let admitted = self.health.admit(true, self.reserve_bytes);
+        if matches!(admitted, Err(Error::DiskFull { .. })) {
+            self.count_refused_full(puts);
+        }
+        admitted
+    }
+
+    /// So many puts were refused because the disk is full.
+    pub(crate) fn count_refused_full(&self, puts: u64) {
+        self.counters.refused_full.add(puts);
     }
 
     /// Makes the names of all files so far durable. A failed sync poisons the store: it covered the names of other threads'

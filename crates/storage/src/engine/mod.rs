@@ -245,7 +245,7 @@ impl Engine {
     /// Begins a large value. May wait for the disk.
     pub fn create_blob(&self) -> Result<BlobWriter, Error> {
         self.check_open()?;
-        self.inner.health.admit(true, self.inner.budget.reserve_bytes)?;
+        self.inner.shared.blobs.admit_puts(1)?;
         BlobWriter::create(&self.inner.shared.blobs, self.inner.new_file_number())
     }
 
@@ -357,14 +357,13 @@ impl Inner {
     fn statistics(&self) -> Statistics {
         let view = self.reads.view.load();
         let counters = &self.shared.counters;
-        let blob_bytes = view.levels.iter().map(|(_, table)| table.meta().blob_bytes).sum();
         Statistics {
             memtable_bytes: view.active.used_bytes(),
             sealed_memtables: view.sealed.len() as u64,
             sealed_bytes: view.sealed.iter().map(|table| table.used_bytes()).sum(),
             levels: view.levels.statistics(),
             blob_files: self.shared.blobs.live(),
-            blob_bytes,
+            blob_bytes: view.blob_bytes(),
             cache_bytes: self.shared.cache.bytes(),
             cache_capacity_bytes: self.shared.cache.capacity_bytes(),
             pinned_bytes: self.shared.cache.pinned_bytes(),

@@ -41,6 +41,13 @@ impl View {
         std::iter::once(&self.active).chain(&self.sealed)
     }
 
+    /// The size of the large values that its records have, those that were replaced too.
+    pub(crate) fn blob_bytes(&self) -> u64 {
+        let in_memory: u64 = self.memtables().map(|memtable| memtable.blob_bytes()).sum();
+        let in_tables: u64 = self.levels.iter().map(|(_, table)| table.meta().blob_bytes).sum();
+        in_memory + in_tables
+    }
+
     /// The newest cell of `key`, considering only writes at or before `sequence` of the memtables: memtables, level 0, the
     /// levels below, each asked only if it can have a newer cell. May wait for the disk.
     pub(crate) fn find(&self, key: &[u8], sequence: u64) -> Result<Found, Error> {

@@ -6,7 +6,7 @@ use ladoga_env::Rng;
 use ladoga_model::Durability;
 use parking_lot::MutexGuard;
 
-use super::{Inner, View};
+use super::{Engine, Inner, View};
 use crate::batch::{WriteBatch, records};
 use crate::error::Error;
 use crate::health::WriteState;
@@ -47,6 +47,13 @@ fn is_early_enough(writer: &Writer, records: usize, bytes: usize) -> bool {
     *flush_early_bytes > 0
         && !memtable.table().is_empty()
         && !memtable.has_room(records, bytes + flush_early_bytes)
+}
+
+impl Engine {
+    /// A put was refused before it came here, since [`Engine::write_state`] says that the disk is full.
+    pub fn count_refused_full(&self) {
+        self.inner.shared.blobs.count_refused_full(1);
+    }
 }
 
 impl Inner {
@@ -151,14 +158,12 @@ impl Inner {
         if self.closed.load(Ordering::Relaxed) {
             return Err(Error::Closed);
         }
-        let has_puts = batches.iter().any(WriteBatch::has_puts);
-        let admitted = self.health.admit(has_puts, self.budget.reserve_bytes);
+        let puts = batches.iter().filter(|batch| batch.has_puts()).count() as u64;
+        let admitted = self.health.admit(puts > 0, self.budget.reserve_bytes);
         if matches!(admitted, Err(Error::DiskFull { .. })) {
             // Checked on the way, so that puts are taken again even if nothing else looks.
             self.observe_space();
-            let again = self.health.admit(has_puts, self.budget.reserve_bytes);
-            self.shared.counters.refused_full.add(u64::from(again.is_err()));
-            return again;
+            return self.shared.blobs.admit_puts(puts);
         }
         admitted
     }

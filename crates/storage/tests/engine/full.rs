@@ -84,6 +84,7 @@ impl Filled {
 fn a_full_disk_refuses_puts_while_deletes_and_reads_go_on() {
     let mut filled = Filled::new(options(), 400 << 10);
     assert_eq!(filled.engine.write_state(), WriteState::DiskFull);
+    let before = filled.engine.statistics().refused_full;
     let refused = filled.put("more".to_owned());
     assert!(
         matches!(refused, Err(Error::DiskFull { free_bytes, needed_bytes })
@@ -91,7 +92,8 @@ fn a_full_disk_refuses_puts_while_deletes_and_reads_go_on() {
         "{refused:?}"
     );
     assert!(filled.engine.create_blob().is_err_and(|error| error.is_disk_full()));
-    assert!(filled.engine.statistics().refused_full > 0);
+    filled.engine.count_refused_full();
+    assert_eq!(filled.engine.statistics().refused_full - before, 3, "each counts once");
     filled.assert_holds("full");
     (0..50).for_each(|n| filled.delete(n));
     filled.assert_holds("deleted");

@@ -2,7 +2,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use ladoga_profiler::{Difference, Format, Recorded};
+use ladoga_profiler::{Basis, Difference, Format, Recorded};
 
 use super::super::output;
 use super::Part;
@@ -31,6 +31,13 @@ pub(super) fn diff(arguments: &DiffArguments) -> Result<(), Failure> {
             "{one} has a profile of kind {} and {other} one of kind {}: give two of a kind",
             before.kind, after.kind
         );
+        return Err(Failure::Usage(reason));
+    }
+    if before.is_heat_map != after.is_heat_map {
+        let form = |page: &Recorded| if page.is_heat_map { "a heat map" } else { "a flame graph" };
+        let [one, other] = paths.map(|path| path.display());
+        let reason =
+            format!("{one} is {} and {other} is {}: give two of a kind", form(&before), form(&after));
         return Err(Failure::Usage(reason));
     }
     let difference = Difference::of_recorded(&before, &after);
@@ -65,6 +72,13 @@ fn read(path: &Path) -> Result<Recorded, Failure> {
 }
 
 fn print(difference: &Difference, out: &mut impl Write) -> io::Result<()> {
+    if let Basis::TooFewSamples { samples: [before, after], needed } = difference.basis() {
+        return writeln!(
+            out,
+            "too few samples to compare: {before} and {after}, and each profile needs {needed}. Take them for longer, or while the \
+             node has more to do"
+        );
+    }
     let changes = difference.changes();
     match changes.len() {
         0 => writeln!(out, "no frame differs by more than noise")?,

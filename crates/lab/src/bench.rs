@@ -110,7 +110,7 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
     if let Some(host) = host.filter(|_| outcome.threads_given_up == 0) {
         host.done(&outcome)?;
     }
-    _ = report::print_notes(&outcome, report::Asked::of(options), &mut io::stderr());
+    _ = report::print_notes(&outcome, options.asked(), &mut io::stderr());
     if let Some(path) = &options.json {
         report::write_json(path, &described(options), &outcome, options.allow_misses)?;
     }

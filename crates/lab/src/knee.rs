@@ -120,7 +120,7 @@ pub(crate) fn find(options: &Options, stop: &Arc<AtomicBool>) -> Outcome<ExitCod
     steps.sort_by_key(|step| step.rate);
     let conclusion = conclusion(&slo, search);
     let caveats: Vec<String> =
-        [caveat(search, &steps), misses(&steps, Asked::of(options))].into_iter().flatten().collect();
+        [caveat(search, &steps), misses(&steps, options.asked())].into_iter().flatten().collect();
     if let Some(knee) = search.held {
         output.line(format_args!("\nThe curve up to the knee:"));
         for step in steps.iter().filter(|step| step.rate <= knee) {

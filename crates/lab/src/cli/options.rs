@@ -6,6 +6,7 @@ use clap::Args;
 use super::target::{Scheme, Target};
 use super::token::Token;
 use crate::files::is_same_file;
+use crate::report::Asked;
 use crate::slo::Slo;
 use crate::units::{parse_count, parse_ms, parse_rate};
 use crate::workload::{Knobs, Name};
@@ -187,6 +188,15 @@ impl Options {
             None => Trust::Anybody,
         };
         Ok(options)
+    }
+
+    /// As far as a note on the result depends on it.
+    pub(crate) const fn asked(&self) -> Asked {
+        Asked {
+            is_workload: self.workload.is_some(),
+            is_filled: self.fill,
+            wants_percentiles: self.wants_percentiles(),
+        }
     }
 
     /// Whether any percentiles are to be printed.

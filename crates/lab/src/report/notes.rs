@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use crate::cli::Options;
 use crate::stats::{Class, Latencies, Limit, RATE_REACHED, RunOutcome};
 use crate::units::{counted, format_metric, format_time_us};
 
@@ -14,16 +13,6 @@ pub(crate) struct Asked {
     /// Whether it was.
     pub(crate) is_filled: bool,
     pub(crate) wants_percentiles: bool,
-}
-
-impl Asked {
-    pub(crate) fn of(options: &Options) -> Asked {
-        Asked {
-            is_workload: options.workload.is_some(),
-            is_filled: options.fill,
-            wants_percentiles: options.wants_percentiles(),
-        }
-    }
 }
 
 /// A part of the answers that is not worth a note: of a workload, and of anything else.

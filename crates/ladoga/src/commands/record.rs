@@ -98,7 +98,7 @@ pub(super) fn record(line: &[u8], now_ms: u64) -> Result<Record, String> {
     let mut members: Map<String, Value> = serde_json::from_slice(line).map_err(|error| no_object(&error))?;
     if let Some(unknown) = members.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
         let (found, known) = (Quote::of(unknown.as_bytes()), MEMBERS.join(", "));
-        return Err(format!("it has an unknown field {found}, expected {known}"));
+        return Err(format!("it has an unknown field {found}; known are {known}"));
     }
     members.remove("etag");
     let mut expires_ms = None;
@@ -203,7 +203,7 @@ mod tests {
             (b"\xef\xbb\xbf{\"key\":\"a\",\"value\":\"\"}", "a byte order mark"),
             (
                 b"{\"key\":\"a\",\"value\":\"\",\"color\":1}",
-                "unknown field 'color', expected key, key_base64, value",
+                "unknown field 'color'; known are key, key_base64, value",
             ),
             (b"{\"key\":\"a\"", "by column 10"),
         ] {

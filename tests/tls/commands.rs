@@ -97,10 +97,6 @@ fn what_is_wrong_with_files_is_told() {
         get("http://127.0.0.1:1").expect_failure(1, &["cannot reach"]);
     }
     Ladoga::new(["get", "a", "-k", "--cacert", "a.pem"]).run().expect_failure(2, &["--cacert"]);
-    for flags in [&["--cacert", "a.pem"][..], &["-k"], &["--cert", "a.pem", "--key", "a.key"]] {
-        let words = [&["get", "a", "--url", "http://127.0.0.1:1"], flags].concat();
-        Ladoga::new(words).run().expect_failure(2, &[flags[0], "for https:// only", "http://127.0.0.1:1"]);
-    }
 }
 
 #[test]

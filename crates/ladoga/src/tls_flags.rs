@@ -40,17 +40,6 @@ pub(crate) struct ClientTlsFlags {
 }
 
 impl ClientTlsFlags {
-    /// The first of these flags that was typed.
-    pub(crate) fn typed(&self) -> Option<&'static str> {
-        let flags = [
-            ("--cacert", self.cacert.is_some()),
-            ("--cert", self.client_cert.is_some()),
-            ("--key", self.client_key.is_some()),
-            ("-k", self.insecure_skip_verify),
-        ];
-        flags.into_iter().find_map(|(flag, is_typed)| is_typed.then_some(flag))
-    }
-
     /// The authorities that count, unless anybody is trusted.
     pub(crate) fn authorities(&self) -> Option<PathBuf> {
         self.cacert.clone().or_else(|| variable("LADOGA_CACERT"))

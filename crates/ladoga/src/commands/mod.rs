@@ -52,7 +52,7 @@ use std::io::{Write, stderr};
 use std::process::ExitCode;
 
 use output::output;
-use target::{NodeFlags, check_tls_counts, node_url};
+use target::{NodeFlags, node_url};
 
 use crate::client::{ClientError, Response};
 use crate::settings::SettingError;

@@ -13,19 +13,7 @@ use crate::tls_flags::ClientTlsFlags;
 
 /// Where a node is, and what it is shown.
 pub(super) fn node_url(node: &NodeArguments) -> Result<Url, Failure> {
-    let url = ONE_NODE.url(&node.url, node.token_file.as_deref(), &node.tls)?;
-    check_tls_counts(&node.tls, &[("--url", &url)])?;
-    Ok(url)
-}
-
-/// Refuses flags of TLS if no URL is one of TLS: whoever typed them believes that it is.
-pub(super) fn check_tls_counts(flags: &ClientTlsFlags, urls: &[(&str, &Url)]) -> Result<(), Failure> {
-    if urls.iter().any(|(_, url)| url.scheme == Scheme::Https) {
-        return Ok(());
-    }
-    let Some(flag) = flags.typed() else { return Ok(()) };
-    let urls: Vec<String> = urls.iter().map(|(name, url)| format!("{name} is '{url}'")).collect();
-    Err(Failure::Usage(format!("{flag} is for https:// only, and {}", urls.join(" and "))))
+    ONE_NODE.url(&node.url, node.token_file.as_deref(), &node.tls)
 }
 
 /// By what a node is named on a command line.

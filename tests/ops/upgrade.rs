@@ -227,19 +227,19 @@ fn nodes_of_two_releases_speak_what_both_know() {
     let own = urls.iter().position(|url| *url == other.url()).expect("the other one");
     let versions = |body: &[u8]| u16::from_le_bytes([body[0], body[1]]);
     // One that knows the version before only, and one as all nodes of this release say it.
-    for spoken in [7, 0x0708, 0x0709] {
+    for spoken in [7, 0x0708, 0x0709, 0x070a] {
         let (kind, answer) = greet(&node, &hello(spoken, own, &urls));
-        assert_eq!((kind, versions(&answer)), (HELLO, 0x0709), "{answer:?}");
+        assert_eq!((kind, versions(&answer)), (HELLO, 0x070a), "{answer:?}");
     }
     // One of the next release, which speaks this version as well, and has more to say.
-    let more = [&hello(0x080a, own, &urls)[..], b"and more"].concat();
+    let more = [&hello(0x080b, own, &urls)[..], b"and more"].concat();
     let (kind, answer) = greet(&node, &more);
-    assert_eq!((kind, versions(&answer)), (HELLO, 0x0709), "{answer:?}");
+    assert_eq!((kind, versions(&answer)), (HELLO, 0x070a), "{answer:?}");
     // Those that this one cannot speak with are told why.
     for (versions, said) in [
-        (6, "version 6 of the protocol, expected versions 7 to 9 of the protocol"),
-        (10, "version 10 of the protocol, expected"),
-        (0x0a0b, "versions 10 to 11 of the protocol, expected"),
+        (6, "version 6 of the protocol, expected versions 7 to 10 of the protocol"),
+        (11, "version 11 of the protocol, expected"),
+        (0x0b0c, "versions 11 to 12 of the protocol, expected"),
     ] {
         let (kind, answer) = greet(&node, &hello(versions, own, &urls));
         let text = String::from_utf8_lossy(&answer).into_owned();

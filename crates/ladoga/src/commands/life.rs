@@ -13,8 +13,8 @@ use tokio::sync::oneshot;
 
 use super::{Failure, notify};
 
-/// For how long signals are of the wish that the first one was of. A terminal signals all that run in it, and a script there
-/// passes that on to those it has started; GNU `timeout` signals its child and then the group of its child.
+/// Signals within this time of the first one are the same wish: a terminal signals all that run in it, and a script there
+/// signals those that it has started once more; GNU `timeout` signals its child, and then the group of its child.
 const SAME_WISH: Duration = Duration::from_secs(1);
 
 /// Runs a blocking call on a thread, so that signals are still handled.
@@ -74,8 +74,7 @@ impl Signals {
         .await
     }
 
-    /// The result of what stops the node, unless a signal that came later than [`SAME_WISH`] after the start of it asks to stop
-    /// at once.
+    /// The result of what stops the node, unless a signal later than [`SAME_WISH`] asks to stop at once.
     pub(super) async fn unless_one_insists<T>(
         &mut self,
         stopped: impl Future<Output = T>,

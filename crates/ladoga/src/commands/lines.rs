@@ -77,7 +77,7 @@ impl<R: Read> Read for Named<R> {
         self.input.read(buffer).map_err(|error| match error.kind() {
             // It is tried again.
             io::ErrorKind::Interrupted => error,
-            // The kind says what has become of the output, and this is none.
+            // Without its kind: a broken pipe would be taken for an output that nobody reads.
             _ => io::Error::other(not_read(&self.name, &error)),
         })
     }

@@ -47,14 +47,9 @@ impl Memory {
     pub(super) fn objection(self, name: &str, wanted_bytes: u64) -> Option<String> {
         let whose =
             if self.is_of_group { "the control group of this process may use" } else { "this machine has" };
-        // In whole units if they can be told apart by them.
-        let rounded = |bytes: u64| {
-            let unit = [30, 20].into_iter().find(|unit| bytes >> unit >= 10).unwrap_or_default();
-            format_size(bytes >> unit << unit)
-        };
-        let (wanted, bytes) = (format_size(wanted_bytes), format_size(self.bytes));
-        let near = rounded(self.bytes);
-        let bytes = if near == wanted { bytes } else { near };
+        // In whole GiB or MiB, if there are ten of them.
+        let unit = [30, 20].into_iter().find(|unit| self.bytes >> unit >= 10).unwrap_or_default();
+        let (wanted, bytes) = (format_size(wanted_bytes), format_size(self.bytes >> unit << unit));
         (wanted_bytes > self.bytes).then(|| {
             format!("{name} is {wanted}, more than the {bytes} of memory that {whose}; the node may be swapped out or killed")
         })

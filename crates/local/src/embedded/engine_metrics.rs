@@ -90,7 +90,7 @@ fn gauges(s: &Statistics) -> impl Iterator<Item = Metric> {
         ("ladoga_blob_files", "Large values, each of which is a file of its own.", s.blob_files),
         (
             "ladoga_blob_bytes",
-            "Size of the large values, those that were replaced and not removed yet too.",
+            "Size of the large values, with those that were replaced and are not removed yet.",
             s.blob_bytes,
         ),
         ("ladoga_record_cache_bytes", "Size of the record cache.", s.record_cache_bytes),

@@ -22,7 +22,7 @@ const POINTS_MIN: f64 = 0.005;
 const PART_MIN: f64 = 0.03;
 /// Without rounds: so many standard deviations of sampling, for some hundred frames at once.
 const DEVIATIONS: f64 = 4.5;
-/// With fewer samples on a side, hardly a function that takes all on one side and nothing on the other differs by more than chance.
+/// With fewer samples on a side, even a function that takes everything on one side and nothing on the other may do so by chance.
 const SAMPLES_MIN: usize = 20;
 /// Larger than any change.
 const NEVER: f64 = 2.0;

@@ -158,12 +158,13 @@ impl Inner {
         if self.closed.load(Ordering::Relaxed) {
             return Err(Error::Closed);
         }
-        let puts = batches.iter().filter(|batch| batch.has_puts()).count() as u64;
-        let admitted = self.health.admit(puts > 0, self.budget.reserve_bytes);
+        let has_puts = batches.iter().any(WriteBatch::has_puts);
+        let admitted = self.health.admit(has_puts, self.budget.reserve_bytes);
         if matches!(admitted, Err(Error::DiskFull { .. })) {
             // Checked on the way, so that puts are taken again even if nothing else looks.
             self.observe_space();
-            return self.shared.blobs.admit_puts(puts);
+            let puts = batches.iter().filter(|batch| batch.has_puts()).count();
+            return self.shared.blobs.admit_puts(puts as u64);
         }
         admitted
     }

@@ -122,12 +122,14 @@ pub(crate) const ALL: [Comparison; 17] = [
     },
 ];
 
-/// A reference that is not installed leaves a remark and no row.
-fn optional<T>(contest: &mut Contest, reference: Outcome<T>) -> Outcome<Option<T>> {
+/// A reference that is not installed leaves a remark, and no row, in each contest that it would have been in.
+fn optional<T>(contests: &mut [Contest], reference: Outcome<T>) -> Outcome<Option<T>> {
     match reference {
         Ok(value) => Ok(Some(value)),
         Err(Stop::Skipped(reason)) => {
-            contest.note(format!("skipped: {reason}"));
+            for contest in contests {
+                contest.note(format!("skipped: {reason}"));
+            }
             Ok(None)
         }
         Err(failed) => Err(failed),

@@ -48,7 +48,7 @@ fn compare(context: &Context, fsync: &'static str) -> Outcome {
             Contest::new(id, title, &FIGURES).part(fsync)
         })
         .collect();
-    let redis = optional(&mut contests[0], Redis::start(&redis_folder, fsync))?;
+    let redis = optional(&mut contests, Redis::start(&redis_folder, fsync))?;
     for round in 0..context.scale.rounds(ROUNDS) {
         node.settle(&context.scale)?;
         // Which of the two is first, takes turns.

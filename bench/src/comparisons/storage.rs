@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::context::Context;
-use crate::process::wait_until_quiet;
+use crate::process::{find_program, wait_until_quiet};
 use crate::report::{Contest, Figure};
 use crate::stop::Outcome;
 use crate::storage::measure::{Rate, fill, get, put_for, warm};
@@ -100,13 +100,14 @@ fn figures(per_second: f64) -> [f64; 2] {
 }
 
 fn rocksdb_gets(context: &Context, records: u64, contests: &mut [Contest; 3]) -> Outcome {
+    if optional(contests, find_program("db_bench"))?.is_none() {
+        return Ok(());
+    }
     let folder = context.scratch.fresh("store")?.join("rocksdb");
     // The first pass of reads fills the cache, the second is measured.
     let fill_and_read = "filluniquerandom,waitforcompaction,readrandom,readrandom";
     let reopened = |threads: u64| ["--use_existing_db=1".to_owned(), format!("--threads={threads}")];
-    if !rocksdb_run(&mut contests[0], &folder, fill_and_read, records, &[], Pick::Last)? {
-        return Ok(());
-    }
+    rocksdb_run(&mut contests[0], &folder, fill_and_read, records, &[], Pick::Last)?;
     for (contest, threads) in contests[1..].iter_mut().zip([1, 2]) {
         rocksdb_run(contest, &folder, "readrandom,readrandom", records, &reopened(threads), Pick::Last)?;
     }
@@ -114,10 +115,11 @@ fn rocksdb_gets(context: &Context, records: u64, contests: &mut [Contest; 3]) ->
 }
 
 fn rocksdb_puts(context: &Context, records: u64, contests: &mut [Contest; 3]) -> Outcome {
-    let folder = context.scratch.fresh("store")?.join("rocksdb");
-    if !rocksdb_run(&mut contests[0], &folder, "filluniquerandom", records, &[], Pick::First)? {
+    if optional(contests, find_program("db_bench"))?.is_none() {
         return Ok(());
     }
+    let folder = context.scratch.fresh("store")?.join("rocksdb");
+    rocksdb_run(&mut contests[0], &folder, "filluniquerandom", records, &[], Pick::First)?;
     let seconds = context.scale.whole_seconds(SYNCED_SECONDS);
     for (contest, threads) in contests[1..].iter_mut().zip(SYNCED_THREADS) {
         let folder = context.scratch.fresh("store")?.join("rocksdb");
@@ -134,7 +136,6 @@ enum Pick {
     Last,
 }
 
-/// False if `db_bench` is not installed.
 fn rocksdb_run(
     contest: &mut Contest,
     folder: &Path,
@@ -142,10 +143,8 @@ fn rocksdb_run(
     records: u64,
     more: &[String],
     pick: Pick,
-) -> Outcome<bool> {
-    let Some(run) = optional(contest, rocksdb::run(folder, benchmarks, records, more))? else {
-        return Ok(false);
-    };
+) -> Outcome {
+    let run = rocksdb::run(folder, benchmarks, records, more)?;
     let per_second = match pick {
         Pick::First => run.first()?,
         Pick::Last => run.last()?,
@@ -156,5 +155,5 @@ fn rocksdb_run(
     if let Some(warning) = run.warning {
         contest.note(format!("db_bench warns: {warning}"));
     }
-    Ok(true)
+    Ok(())
 }

@@ -1,8 +1,6 @@
 //! P1, P2, P3: 64 connections ask as fast as they are answered. The load generator takes a core of its own, so the
 //! server's CPU time per request is the steadier figure.
 
-use std::slice::from_mut;
-
 use crate::context::Context;
 use crate::dataset::Dataset;
 use crate::fill::fill;
@@ -125,11 +123,11 @@ fn start(context: &Context, case: &Case, contest: &mut Contest) -> Outcome<Serve
     let nginx = match case.nginx {
         Some((status, body_bytes)) => {
             let folder = context.scratch.fresh("nginx")?;
-            optional(from_mut(contest), Nginx::start(&folder, status, body_bytes))?
+            optional([&mut *contest], Nginx::start(&folder, status, body_bytes))?
         }
         None => None,
     };
-    let redis = optional(from_mut(contest), Redis::start(&context.scratch.fresh("redis")?, case.fsync))?;
+    let redis = optional([&mut *contest], Redis::start(&context.scratch.fresh("redis")?, case.fsync))?;
     if let Some(redis) = &redis {
         redis.fill(&dataset, records)?;
     }

@@ -1,8 +1,6 @@
 //! P9: a store ten times as large as its memory, read at random, beside fio on a file of the same size. Both start with
 //! an empty page cache and read the same number of times, so that the page cache fills up equally on both sides.
 
-use std::slice::from_mut;
-
 use crate::context::Context;
 use crate::dataset::Dataset;
 use crate::fill::fill;
@@ -39,7 +37,7 @@ pub(crate) fn p9(context: &Context) -> Outcome {
     // Half as many reads as there are blocks: long enough to count, short enough to stay cold.
     let reads = (data_bytes / BLOCK_BYTES / 2).max(CONCURRENT * 4);
     let file = context.scratch.fresh("fio")?.join("data");
-    let laid_out = optional(from_mut(&mut contest), fio::lay_out(&file, data_bytes))?.is_some();
+    let laid_out = optional([&mut contest], fio::lay_out(&file, data_bytes))?.is_some();
     contest.note(format!("{data_bytes} bytes of data, {reads} reads a run"));
 
     for _ in 0..context.scale.rounds(ROUNDS) {

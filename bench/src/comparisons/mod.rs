@@ -123,7 +123,10 @@ pub(crate) const ALL: [Comparison; 17] = [
 ];
 
 /// A reference that is not installed leaves a remark, and no row, in each contest that it would have been in.
-fn optional<T>(contests: &mut [Contest], reference: Outcome<T>) -> Outcome<Option<T>> {
+fn optional<'c, T>(
+    contests: impl IntoIterator<Item = &'c mut Contest>,
+    reference: Outcome<T>,
+) -> Outcome<Option<T>> {
     match reference {
         Ok(value) => Ok(Some(value)),
         Err(Stop::Skipped(reason)) => {
@@ -133,5 +136,21 @@ fn optional<T>(contests: &mut [Contest], reference: Outcome<T>) -> Outcome<Optio
             Ok(None)
         }
         Err(failed) => Err(failed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_contest_says_which_reference_is_not_installed() {
+        let mut contests = ["p4", "p5"].map(|id| Contest::new(id, "a thing", &[]));
+        let absent = || Err::<(), _>(Stop::Skipped("other is not installed".to_owned()));
+        assert!(optional(&mut contests, absent()).expect("no failure").is_none());
+        for contest in &contests {
+            assert_eq!(contest.notes(), ["skipped: other is not installed"]);
+        }
+        assert!(optional(&mut contests, Ok(())).expect("no failure").is_some());
     }
 }

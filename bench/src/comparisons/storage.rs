@@ -100,7 +100,7 @@ fn figures(per_second: f64) -> [f64; 2] {
 }
 
 fn rocksdb_gets(context: &Context, records: u64, contests: &mut [Contest; 3]) -> Outcome {
-    if optional(contests, find_program("db_bench"))?.is_none() {
+    if optional(&mut *contests, find_program("db_bench"))?.is_none() {
         return Ok(());
     }
     let folder = context.scratch.fresh("store")?.join("rocksdb");
@@ -115,7 +115,7 @@ fn rocksdb_gets(context: &Context, records: u64, contests: &mut [Contest; 3]) ->
 }
 
 fn rocksdb_puts(context: &Context, records: u64, contests: &mut [Contest; 3]) -> Outcome {
-    if optional(contests, find_program("db_bench"))?.is_none() {
+    if optional(&mut *contests, find_program("db_bench"))?.is_none() {
         return Ok(());
     }
     let folder = context.scratch.fresh("store")?.join("rocksdb");

@@ -2,7 +2,6 @@
 //! at the same rate: what the machine itself adds to the tail.
 
 use std::net::SocketAddr;
-use std::slice::from_mut;
 use std::time::Duration;
 
 use crate::context::Context;
@@ -53,7 +52,7 @@ pub(crate) fn p6(context: &Context) -> Outcome {
         records: context.scale.records(P6_RECORDS),
         ..Plan::new(address, 1, pace, context.scale.run(seconds))
     };
-    let nginx = optional(from_mut(&mut contest), Nginx::start(&context.scratch.fresh("nginx")?, 201, 0))?;
+    let nginx = optional([&mut contest], Nginx::start(&context.scratch.fresh("nginx")?, 201, 0))?;
     let node = context.start_node(&context.scratch.fresh("node")?, "everysec", P6_MEMORY)?;
     // Without nginx there is still a rate to be measured at: half of the node's own.
     let paces = nginx.as_ref().map_or(node.address, |nginx| nginx.address);
@@ -81,8 +80,7 @@ pub(crate) fn p7(context: &Context) -> Outcome {
     let title =
         format!("half PUT, half GET at half of what nginx carries, while {records} records are compacted");
     let mut contest = Contest::new("p7", title, &FIGURES);
-    let nginx =
-        optional(from_mut(&mut contest), Nginx::start(&context.scratch.fresh("nginx")?, 200, VALUE_BYTES))?;
+    let nginx = optional([&mut contest], Nginx::start(&context.scratch.fresh("nginx")?, 200, VALUE_BYTES))?;
     let mixed = |address: SocketAddr, pace: Pace, duration: Duration| Plan {
         put_share: 0.5,
         records,

@@ -9,9 +9,9 @@ use super::conditions::{ConditionError, Conditions};
 /// The longest line of a batch, without its end.
 pub(crate) const LINE_BYTES_MAX: usize = 512 << 10;
 /// How much an error repeats of what the reader of JSON says.
-const REASON_CHARS_MAX: usize = 240;
+const REASON_BYTES_MAX: usize = 240;
 /// So much of that is its end, which says what is expected.
-const REASON_END_CHARS: usize = 160;
+const REASON_END_BYTES: usize = 160;
 
 /// A line of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -190,16 +190,15 @@ fn not_json(error: &serde_json::Error) -> LineError {
     let place = format!(" at line {} column {}", error.line(), error.column());
     let text = error.to_string();
     let reason = text.strip_suffix(&place).unwrap_or(&text);
-    let reason = reason.replace("expected i64", "expected a 64-bit integer, such as 1 or -5");
-    let printable = |character: char| if character.is_control() { ' ' } else { character };
-    let characters: Vec<char> = reason.chars().map(printable).collect();
-    let reason = if characters.len() > REASON_CHARS_MAX {
-        let (begin, end) = (REASON_CHARS_MAX - REASON_END_CHARS, characters.len() - REASON_END_CHARS);
-        characters[..begin].iter().chain(&['.'; 3]).chain(&characters[end..]).collect()
+    let reason = if reason.len() > REASON_BYTES_MAX {
+        let begin = reason.floor_char_boundary(REASON_BYTES_MAX - REASON_END_BYTES);
+        let end = reason.ceil_char_boundary(reason.len() - REASON_END_BYTES);
+        format!("{}...{}", &reason[..begin], &reason[end..])
     } else {
-        characters.into_iter().collect()
+        reason.to_owned()
     };
-    LineError::Json { column: error.column(), reason }
+    let reason = reason.replace("expected i64", "expected a 64-bit integer, such as 1 or -5");
+    LineError::Json { column: error.column(), reason: reason.replace(char::is_control, " ") }
 }
 
 #[cfg(test)]

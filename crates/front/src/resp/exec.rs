@@ -31,7 +31,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         room: &TransactionRoom,
     ) -> Served {
         for _ in 0..ATTEMPTS_MAX {
-            match attempt(&call, (&queued, room), &watched).await {
+            match attempt(&call, &queued, &watched, room).await {
                 Err(failed) => return failed.into_reply().into(),
                 Ok(Err(Changed(number))) if number < watched.len() => return Reply::NullArray.into(),
                 Ok(Err(_)) => {}
@@ -50,8 +50,9 @@ impl<K: KeyValue> Conversation<'_, K> {
 /// Does the commands over what is stored, and then all that they have written at once.
 async fn attempt<K: KeyValue>(
     call: &StoreCall<K>,
-    (queued, room): (&[Queued], &TransactionRoom),
+    queued: &[Queued],
     watched: &[Watched],
+    room: &TransactionRoom,
 ) -> Result<Result<Replies, Changed>, Failed> {
     let (part, overlay) = call.overlaid(watched.to_vec(), Some(room));
     let mut replies = Vec::with_capacity(queued.len());

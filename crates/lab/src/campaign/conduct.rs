@@ -46,6 +46,7 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
         return Err(LabError::Usage(format!("no run has a name that contains '{only}'")));
     }
     files::check_writable(&options.output)?;
+    // Each node gets a directory in there, and the first one may begin late.
     if let Some(dir) = options.node.dir.as_ref().filter(|_| options.url.is_none()) {
         let made = Scratch::new(dir, 0);
         drop(made.map_err(|source| LabError::Write { path: dir.clone(), source })?);

@@ -121,7 +121,7 @@ impl<S: Store> Session<S> {
     }
 }
 
-/// What comes behind so many bytes, of which some are in this piece.
+/// The next piece, without the first so many bytes of what comes, which may be all of several pieces.
 async fn behind(
     mut next: Result<Option<Piece>, StoreError>,
     mut passed: u64,

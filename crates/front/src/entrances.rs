@@ -67,12 +67,16 @@ impl<K: KeyValue> Protocol for Entrances<K> {
     type Known = Known;
 
     fn accept(&self, socket: tokio::net::TcpStream, entrance: usize, known: Option<Known>) -> Rc<Client> {
+        let is_known = known.is_some();
         let (secure, said) = known.map(|known| (known.secure, known.said)).unwrap_or_default();
         if entrance == Entrances::<K>::RESP {
             let told = if let Said::Told(told) = said { Some(told) } else { None };
             return Rc::new(Client(Spoken::Resp(Rc::new(self.resp.accept((socket, secure), told)))));
         }
-        let link = Link::new(socket, secure, Rc::clone(&self.http.core));
+        let core = &self.http.core;
+        // A client that was on its way when draining began has no request in flight, as if it had stayed where it was. A peer has.
+        let is_late = core.is_draining() && (!is_known || matches!(said, Said::Peers(_)));
+        let link = Link::new(socket, secure, Rc::clone(core), is_late);
         if let Said::Peers(ahead) = said {
             link.arrives_as_peers(&ahead);
         }

@@ -29,7 +29,9 @@ pub use hot::{AccessKind, HotKeys, HotList, HotName, HotReport};
 pub use keepalive::KEEP_ALIVE;
 pub use line_limit::LineLimit;
 pub use loop_context::{LoopContext, SCRATCH_BYTES};
-pub use metrics::{CommandKind, HistogramSum, LoopMetrics, Metrics, Operation, Sums, Tail, Taken};
+pub use metrics::{
+    CommandKind, HistogramSum, LoopMetrics, Metrics, Operation, Sums, Tail, Taken, open_connections,
+};
 pub use one_shot::OneShot;
 pub use supervisor::{Panicked, Supervisor};
 pub use traces::{

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use ladoga_env::is_out_of_descriptors;
+use ladoga_runtime::open_connections;
 use parking_lot::Mutex;
 use socket2::{Domain, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
@@ -118,8 +119,7 @@ pub(super) async fn receive<P: Protocol>(
 
 fn place<P: Protocol>(event_loop: &Rc<EventLoop<P>>, (socket, entrance): (TcpStream, usize)) {
     let shared = &event_loop.shared;
-    let all: u64 = shared.metrics.loops.iter().map(|metrics| metrics.connections()).sum();
-    if all >= shared.limits.connections_max as u64 {
+    if open_connections(&shared.metrics.loops) >= shared.limits.connections_max as u64 {
         return refuse(event_loop, (&socket, entrance), "the limit of connections is reached");
     }
     let own = event_loop.context.metrics.connections();

@@ -8,11 +8,14 @@ use tokio::sync::Notify;
 
 use super::protocol::Connection;
 
+/// How long those that other loops gave to this one while it drained may take to end: they have nothing under way.
+const REST: Duration = Duration::from_millis(100);
+
 /// The open connections of an event loop.
 pub(super) struct Connections {
     context: Rc<LoopContext>,
     open: RefCell<Slab<Rc<dyn Connection>>>,
-    /// Those that were there when draining began.
+    /// Those that were there when draining began, or were on their way.
     to_drain: Cell<usize>,
     is_drained: Notify,
 }
@@ -30,7 +33,14 @@ impl Connections {
 
     /// Looks after a connection for as long as its entry lives.
     pub(super) fn enter(self: &Rc<Self>, connection: Rc<dyn Connection>) -> Entry {
-        Entry { index: self.open.borrow_mut().insert(connection), connections: Rc::clone(self) }
+        if self.context.is_draining() && !connection.is_late() {
+            self.to_drain.set(self.to_drain.get() + 1);
+        }
+        Entry {
+            index: self.open.borrow_mut().insert(connection),
+            goes_on: false,
+            connections: Rc::clone(self),
+        }
     }
 
     /// Ends all connections: those with requests in flight once these are answered, or when the drain timeout is over.
@@ -42,6 +52,16 @@ impl Connections {
             tracing::warn!(connections = self.to_drain.get(), "aborted requests that did not finish in time");
             self.for_each(Connection::cut_off);
             self.until_drained().await;
+        }
+    }
+
+    /// Ends the connections that were on their way to this loop when it had drained. No loop gives it any more of them.
+    pub(super) async fn drain_rest(&self) {
+        if tokio::time::timeout(REST, self.until_rest_is_drained()).await.is_err() {
+            tracing::debug!(
+                connections = self.to_drain.get(),
+                "cut off connections that did not end in time"
+            );
         }
     }
 
@@ -62,19 +82,40 @@ impl Connections {
             self.is_drained.notified().await;
         }
     }
+
+    async fn until_rest_is_drained(&self) {
+        // Who gives one away counts it here before it is sent.
+        while self.context.metrics.connections() > self.open.borrow().len() as u64 {
+            tokio::task::yield_now().await;
+        }
+        self.until_drained().await;
+    }
 }
 
 /// A connection's entry, which goes when the task that drives it does, even in a panic.
 pub(super) struct Entry {
     connections: Rc<Connections>,
     index: usize,
+    /// At another loop.
+    goes_on: bool,
+}
+
+impl Entry {
+    /// The connection goes on at another loop.
+    pub(super) fn moves(mut self) {
+        self.goes_on = true;
+    }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
         let Connections { context, open, to_drain, is_drained } = &*self.connections;
         let connection = open.borrow_mut().remove(self.index);
-        context.metrics.disconnected();
+        if self.goes_on {
+            context.metrics.moved_away();
+        } else {
+            context.metrics.disconnected();
+        }
         if context.is_draining() && !connection.is_late() {
             to_drain.set(to_drain.get() - 1);
             is_drained.notify_one();
@@ -84,7 +125,10 @@ impl Drop for Entry {
 
 #[cfg(test)]
 mod tests {
+    use std::future::{Future, poll_fn};
+    use std::pin::pin;
     use std::sync::Arc;
+    use std::task::Poll;
 
     use ladoga_env::real::RealClock;
     use ladoga_runtime::{Metrics, Supervisor};
@@ -114,17 +158,56 @@ mod tests {
         }
     }
 
+    impl Asked {
+        fn new(may_move: bool) -> Rc<Asked> {
+            Rc::new(Asked { may_move, times: Cell::new(0) })
+        }
+    }
+
+    fn none() -> Rc<Connections> {
+        let loops = Arc::clone(&Metrics::new(1).loops[0]);
+        let context = LoopContext::new(0, Arc::new(RealClock::new()), loops, Supervisor::default());
+        Rc::new(Connections::new(Rc::new(context)))
+    }
+
     #[test]
     fn those_that_never_move_are_not_among_those_that_are_asked_to() {
-        let metrics = Metrics::new(1);
-        let loops = Arc::clone(&metrics.loops[0]);
-        let context = LoopContext::new(0, Arc::new(RealClock::new()), loops, Supervisor::default());
-        let connections = Rc::new(Connections::new(Rc::new(context)));
+        let connections = none();
         let open = [false, true, false, true, true].map(|may_move| {
-            let connection = Rc::new(Asked { may_move, times: Cell::new(0) });
+            let connection = Asked::new(may_move);
             (Rc::clone(&connection), connections.enter(connection))
         });
         connections.ask_to_move(2);
         assert_eq!(open.each_ref().map(|(asked, _)| asked.times.get()), [0, 1, 0, 1, 0]);
+    }
+
+    /// Whether nothing is to be waited for, or only for so long.
+    async fn is_drained(connections: &Connections) -> bool {
+        let (mut drained, mut turns) = (pin!(connections.until_rest_is_drained()), 0..10);
+        poll_fn(|context| {
+            if drained.as_mut().poll(context).is_ready() {
+                return Poll::Ready(true);
+            }
+            context.waker().wake_by_ref();
+            if turns.next().is_some() { Poll::Pending } else { Poll::Ready(false) }
+        })
+        .await
+    }
+
+    #[test]
+    fn who_was_on_the_way_when_draining_began_is_drained_too() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        runtime.block_on(async {
+            let connections = none();
+            connections.drain(Duration::from_secs(1)).await;
+            assert!(is_drained(&connections).await);
+            // One has been sent, and has not arrived.
+            connections.context.metrics.moved_here();
+            assert!(!is_drained(&connections).await);
+            let entry = connections.enter(Asked::new(true));
+            assert!(!is_drained(&connections).await);
+            drop(entry);
+            assert!(is_drained(&connections).await);
+        });
     }
 }

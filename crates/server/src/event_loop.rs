@@ -38,8 +38,8 @@ impl<P: Protocol> EventLoop<P> {
             let moving = Rc::clone(&event_loop.protocol).serve(connection).await;
             if let Some(moving) = moving {
                 event_loop.hand_on(moving, entrance);
+                entry.moves();
             }
-            drop(entry);
         });
     }
 

@@ -1,4 +1,5 @@
 use ladoga_env::real::{MachineTimes, machine_times, thread_times};
+use ladoga_runtime::open_connections;
 
 use super::balance::{Balance, Usage};
 use super::event_loop::EventLoop;
@@ -59,7 +60,7 @@ impl FollowLoad {
     fn surplus<P: Protocol>(&self, event_loop: &EventLoop<P>) -> usize {
         let shared = &event_loop.shared;
         let (own, serving) = (event_loop.context.metrics.connections(), shared.shares.serving());
-        let all: u64 = shared.metrics.loops.iter().map(|metrics| metrics.connections()).sum();
+        let all = open_connections(&shared.metrics.loops);
         let fair = if self.index < serving { all.div_ceil(serving as u64) } else { 0 };
         usize::try_from(own.saturating_sub(fair)).unwrap_or(usize::MAX)
     }

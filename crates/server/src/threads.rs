@@ -225,4 +225,5 @@ async fn run<P: Protocol>(event_loop: Rc<EventLoop<P>>, intake: Intake<P::Known>
     // Closing the channel tells `drain` that this loop is done.
     drop(intake.drained);
     let _ = stage.wait_for(|stage| *stage == Stage::Stopped).await;
+    event_loop.connections.drain_rest().await;
 }

@@ -129,14 +129,14 @@ impl Session {
     }
 
     /// Says that nothing more is written, as far as that needs no waiting.
-    pub fn close(&mut self, io: &mut (impl Read + Write)) {
+    pub fn close(&mut self, io: &mut impl Write) {
         self.is_closed = true;
         self.connection.send_close_notify();
         // If it does not go out, the end of the connection says as much.
         let _ = self.flush(io);
     }
 
-    fn flush(&mut self, io: &mut (impl Read + Write)) -> io::Result<()> {
+    fn flush(&mut self, io: &mut impl Write) -> io::Result<()> {
         while self.connection.wants_write() {
             if self.connection.write_tls(io)? == 0 {
                 return Err(ErrorKind::WriteZero.into());

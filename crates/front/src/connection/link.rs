@@ -54,12 +54,17 @@ pub struct Link {
 
 impl Link {
     /// With the session that another event loop has begun, if one did.
-    pub(crate) fn new(socket: TcpStream, secure: Option<Box<Session>>, core: Rc<Core>) -> Link {
+    pub(crate) fn new(
+        socket: TcpStream,
+        secure: Option<Box<Session>>,
+        core: Rc<Core>,
+        is_late: bool,
+    ) -> Link {
         Link {
             socket: Socket::new(socket, secure),
             http: RefCell::new(Connection::new(HEAD_LIMITS, core.now_ms())),
             is_to_move: Cell::new(false),
-            is_late: core.is_draining(),
+            is_late,
             core,
             address: Cell::new(None),
             guest: Guest::default(),

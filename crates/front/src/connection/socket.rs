@@ -3,7 +3,7 @@ use std::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::os::fd::AsFd;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use ladoga_runtime::KEEP_ALIVE;
@@ -160,7 +160,7 @@ impl Socket {
     /// Says that nothing more is written.
     pub(crate) fn shut_down(&self) -> io::Result<()> {
         if let Some(mut session) = self.session() {
-            session.close(&mut self.io(&mut Context::from_waker(Waker::noop())));
+            session.close(&mut AtOnce(&self.tcp));
         }
         self.tcp.shut_down()
     }
@@ -348,6 +348,19 @@ impl Write for NonBlocking<'_, '_> {
     }
 }
 
+/// Writes what the system has room for, also where the event loop, which has just got the socket, does not know yet that it has.
+struct AtOnce<'w>(&'w Tcp);
+
+impl Write for AtOnce<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::net::send(&self.0.0, bytes, SendFlags::NOSIGNAL)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 fn done<T>(polled: Poll<io::Result<T>>) -> io::Result<T> {
     match polled {
         Poll::Ready(done) => done,
@@ -359,5 +372,32 @@ fn polled<T>(done: io::Result<T>) -> Poll<io::Result<T>> {
     match done {
         Err(error) if error.kind() == ErrorKind::WouldBlock => Poll::Pending,
         done => Poll::Ready(done),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    #[test]
+    fn what_is_said_at_once_goes_out_on_a_socket_that_has_just_come() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let mut client =
+            std::net::TcpStream::connect(listener.local_addr().expect("bound")).expect("a listener");
+        let (socket, _) = listener.accept().expect("a client");
+        socket.set_nonblocking(true).expect("a socket");
+        // Between these the event loop does not turn, and so it does not ask the system.
+        runtime.block_on(async {
+            let tcp = Tcp::new(TcpStream::from_std(socket).expect("a socket"));
+            let context = &mut Context::from_waker(Waker::noop());
+            assert!(tcp.poll_write(context, b"later").is_pending());
+            assert_eq!(AtOnce(&tcp).write(b"now").expect("room"), 3);
+        });
+        let mut said = String::new();
+        client.read_to_string(&mut said).expect("an end");
+        assert_eq!(said, "now");
     }
 }

@@ -79,7 +79,7 @@ impl RespLink {
             socket,
             buffers: RefCell::new(Buffers::new(limits)),
             address: Cell::new(None),
-            is_late: core.is_draining(),
+            is_late: core.is_draining() && told.is_none(),
             is_to_move: Cell::new(false),
             told: Cell::new(told),
             core,

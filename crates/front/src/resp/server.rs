@@ -3,6 +3,7 @@
 use ladoga_env::real::resident_bytes;
 use ladoga_model::Durability;
 use ladoga_resp::{Reply, Request, matches};
+use ladoga_runtime::open_connections;
 use ladoga_service::KeyValue;
 
 use super::arguments::{integer, is};
@@ -129,7 +130,7 @@ const SECONDS_A_DAY: u64 = 24 * 60 * 60;
 /// `INFO`: what clients look for, and what is different here.
 pub(super) fn info<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Served {
     let (door, nodes) = (&call.door.door, call.door.door.nodes);
-    let connections: u64 = door.metrics.loops.iter().map(|metrics| metrics.connections()).sum();
+    let connections = open_connections(&door.metrics.loops);
     let accepted: u64 = door.metrics.loops.iter().map(|metrics| metrics.connections_total()).sum();
     let commands: u64 = door.metrics.loops.iter().map(|metrics| metrics.commands()).sum();
     let uptime = call.door.uptime_seconds();

@@ -117,6 +117,7 @@ pub struct LoopMetrics {
     read_repairs_left: AtomicU64,
     connections: AtomicU64,
     connections_total: AtomicU64,
+    connections_ended: AtomicU64,
     connections_moved: AtomicU64,
     connections_refused: AtomicU64,
 }
@@ -139,6 +140,7 @@ impl LoopMetrics {
             read_repairs_left: AtomicU64::new(0),
             connections: AtomicU64::new(0),
             connections_total: AtomicU64::new(0),
+            connections_ended: AtomicU64::new(0),
             connections_moved: AtomicU64::new(0),
             connections_refused: AtomicU64::new(0),
         }
@@ -238,9 +240,15 @@ impl LoopMetrics {
         self.connections_moved.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A connection ended, or went on at another loop.
+    /// A connection went on at another loop.
+    pub fn moved_away(&self) {
+        self.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A connection ended.
     pub fn disconnected(&self) {
         self.connections.fetch_sub(1, Ordering::Relaxed);
+        self.connections_ended.fetch_add(1, Ordering::Release);
     }
 
     /// A connection was refused.
@@ -253,10 +261,19 @@ impl LoopMetrics {
         self.connections_total.load(Ordering::Relaxed)
     }
 
-    /// How many connections there are.
+    /// How many connections this loop has.
     pub fn connections(&self) -> u64 {
         self.connections.load(Ordering::Relaxed)
     }
+}
+
+/// How many connections these event loops have altogether. Those that are on their way between two of them are counted once,
+/// which the sum of what each loop has does not do.
+pub fn open_connections(loops: &[Arc<LoopMetrics>]) -> u64 {
+    // In this order nothing has ended that did not begin.
+    let ended: u64 = loops.iter().map(|metrics| metrics.connections_ended.load(Ordering::Acquire)).sum();
+    let begun: u64 = loops.iter().map(|metrics| metrics.connections_total()).sum();
+    begun.saturating_sub(ended)
 }
 
 /// The figures of all event loops.
@@ -326,7 +343,7 @@ impl Sums {
             clock_ahead: sum(|metrics| &metrics.clock_ahead),
             read_repairs: sum(|metrics| &metrics.read_repairs),
             read_repairs_left: sum(|metrics| &metrics.read_repairs_left),
-            connections: sum(|metrics| &metrics.connections),
+            connections: open_connections(loops),
             connections_total: sum(|metrics| &metrics.connections_total),
             connections_moved: sum(|metrics| &metrics.connections_moved),
             connections_refused: sum(|metrics| &metrics.connections_refused),
@@ -395,5 +412,19 @@ mod tests {
         assert_eq!(counts.collect::<Vec<_>>(), [("get", 200, 2), ("put", 201, 1)]);
         assert_eq!(sums.displaced, [("value", 0), ("upload", 1), ("stream", 0)]);
         assert_eq!((sums.sent_bytes, sums.connections, sums.connections_total), (14, 1, 1));
+    }
+
+    #[test]
+    fn a_connection_that_moves_is_one_all_the_time() {
+        let loops = [Arc::new(LoopMetrics::new(0)), Arc::new(LoopMetrics::new(1))];
+        loops[0].connected();
+        let count = || (open_connections(&loops), loops.each_ref().map(|metrics| metrics.connections()));
+        assert_eq!(count(), (1, [1, 0]));
+        loops[1].moved_here();
+        assert_eq!(count(), (1, [1, 1]));
+        loops[0].moved_away();
+        assert_eq!(count(), (1, [0, 1]));
+        loops[1].disconnected();
+        assert_eq!(count(), (0, [0, 0]));
     }
 }

@@ -12,7 +12,7 @@ mod tail;
 
 pub use histogram::HistogramSum;
 pub use kinds::{CommandKind, Taken};
-pub use loop_metrics::{LoopMetrics, Operation, Sums};
+pub use loop_metrics::{LoopMetrics, Operation, Sums, open_connections};
 pub use tail::Tail;
 
 use std::sync::Arc;

@@ -304,6 +304,10 @@ impl PeerSocket for PeerConnection {
         self.0.poll_write(context, bytes)
     }
 
+    fn unacknowledged_bytes(&self) -> u64 {
+        self.0.unacknowledged_bytes()
+    }
+
     fn is_certified_for(&self, host: &str) -> bool {
         self.0.is_certified_for(host)
     }

@@ -55,6 +55,11 @@ impl Link {
         self.poll_write_behind(context, bytes)
     }
 
+    /// How many bytes were written that the peer has not acknowledged; none on a connection that is gone.
+    pub fn unacknowledged_bytes(&self) -> u64 {
+        self.socket.unacknowledged_bytes()
+    }
+
     /// Reads what a peer sent, at most `bytes_max` and first of all what was read ahead; answers how many bytes, 0 at the end.
     pub fn poll_take(
         &self,

@@ -146,9 +146,14 @@ impl Socket {
         written
     }
 
+    /// How many bytes were written that the other side has not acknowledged. On a connection that is gone none: whoever reads or
+    /// writes it finds out.
+    pub(super) fn unacknowledged_bytes(&self) -> u64 {
+        self.tcp.unacknowledged_bytes().unwrap_or(0)
+    }
+
     /// Looks what the other side took since the last look, if nothing could be written since.
     pub(crate) fn look_at_drain(&self) -> u64 {
-        // On a connection that is gone, whoever reads or writes it finds out.
         self.tcp.unacknowledged_bytes().map_or(0, |bytes| self.drain.look(bytes))
     }
 

@@ -73,6 +73,9 @@ pub trait PeerSocket {
     /// Answers how many bytes were written.
     fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
 
+    /// How many bytes were written that the peer has not acknowledged, as far as anybody knows.
+    fn unacknowledged_bytes(&self) -> u64;
+
     /// Whom what the peer takes is counted for.
     fn address(&self) -> Address;
 
@@ -336,6 +339,7 @@ impl<S: Store> Session<S> {
             waits_for_peer: !is_written || (!is_serving && !self.account.is_waiting()),
             holds_others_up: self.account.holds_others_up(),
             is_one_of_too_many: self.account.is_one_of_too_many(),
+            unacknowledged_bytes: self.account.is_waiting().then(|| self.socket.unacknowledged_bytes()),
         }
     }
 

@@ -12,8 +12,10 @@ const MOVED_BYTES_MIN: usize = 64 << 10;
 pub(super) struct Watch {
     /// Since when the connection could be ended.
     since_ms: Cell<u64>,
-    /// What was read and written since then.
+    /// What was read and written since then, and what the peer took while nothing could be.
     moved_bytes: Cell<usize>,
+    /// At the last look.
+    unacknowledged_bytes: Cell<Option<u64>>,
     began_ms: u64,
     end: RefCell<Option<io::Result<()>>>,
 }
@@ -32,6 +34,9 @@ pub(super) struct ConnectionState {
     pub(super) holds_others_up: bool,
     /// There are as many connections as there may be.
     pub(super) is_one_of_too_many: bool,
+    /// What the peer has not acknowledged of the answers that were written, if the connection waits for memory: others wait behind
+    /// it.
+    pub(super) unacknowledged_bytes: Option<u64>,
 }
 
 impl Watch {
@@ -39,6 +44,7 @@ impl Watch {
         Watch {
             since_ms: Cell::new(now_ms),
             moved_bytes: Cell::new(0),
+            unacknowledged_bytes: Cell::new(None),
             began_ms: now_ms,
             end: RefCell::default(),
         }
@@ -50,7 +56,7 @@ impl Watch {
 
     /// Bytes came, or went.
     pub(super) fn moved(&self, bytes: usize) {
-        self.moved_bytes.set(self.moved_bytes.get() + bytes);
+        self.moved_bytes.set(self.moved_bytes.get().saturating_add(bytes));
     }
 
     /// How the connection has to end, if it has to.
@@ -84,9 +90,14 @@ impl Watch {
         if !state.has_greeted && now_ms.saturating_sub(self.began_ms) > greeting_timeout_ms {
             return late(format!("no greeting within {greeting_timeout_ms} ms"));
         }
+        let before = self.unacknowledged_bytes.replace(state.unacknowledged_bytes);
+        if let (Some(before), Some(now)) = (before, state.unacknowledged_bytes) {
+            self.moved(usize::try_from(before.saturating_sub(now)).unwrap_or(usize::MAX));
+        }
         let is_unused = state.is_idle && state.is_one_of_too_many && self.moved_bytes.get() == 0;
-        let is_in_the_way =
-            state.holds_others_up && state.waits_for_peer || state.is_one_of_too_many && state.has_unread;
+        let is_in_the_way = state.holds_others_up && state.waits_for_peer
+            || state.is_one_of_too_many && state.has_unread
+            || state.unacknowledged_bytes.is_some_and(|bytes| bytes > 0);
         let is_slow = is_in_the_way && self.moved_bytes.get() < MOVED_BYTES_MIN;
         if !is_unused && !is_slow {
             self.since_ms.set(now_ms);
@@ -112,6 +123,7 @@ mod tests {
         waits_for_peer: true,
         holds_others_up: true,
         is_one_of_too_many: false,
+        unacknowledged_bytes: None,
     };
 
     /// At which of these looks, 100 ms apart, it has to end, with a timeout of 300 ms.
@@ -131,6 +143,25 @@ mod tests {
         assert_eq!(ends_at((0..20).map(|_| (BUSY, MOVED_BYTES_MIN / 2))), None);
         assert_eq!(ends_at((0..20).map(|_| (ConnectionState { holds_others_up: false, ..BUSY }, 0))), None);
         assert_eq!(ends_at((0..20).map(|_| (ConnectionState { waits_for_peer: false, ..BUSY }, 0))), None);
+    }
+
+    /// They would get the memory of those that are ended, one after the other, and do the same with it.
+    #[test]
+    fn who_waits_in_front_of_others_and_takes_nothing_is_ended_too() {
+        let waiting = |unacknowledged_bytes: u64| ConnectionState {
+            waits_for_peer: false,
+            holds_others_up: false,
+            unacknowledged_bytes: Some(unacknowledged_bytes),
+            ..BUSY
+        };
+        assert_eq!(ends_at((0..20).map(|_| (waiting(1), 13))), Some((3, false)));
+        let taking = |bytes: u64| (0..20).map(move |look| (waiting(4_000_000 - bytes * look), 13));
+        assert_eq!(ends_at(taking(1_000)), Some((3, false)));
+        assert_eq!(ends_at(taking(MOVED_BYTES_MIN as u64 / 2)), None);
+        assert_eq!(ends_at((0..20).map(|_| (waiting(0), 0))), None);
+        // One that gets the memory at last has taken nothing by that.
+        let served = (0..20).map(|look| (if look < 2 { waiting(4_000_000) } else { BUSY }, 13));
+        assert_eq!(ends_at(served), Some((3, false)));
     }
 
     #[test]

@@ -60,6 +60,15 @@ impl Connection {
         self.try_send(bytes)
     }
 
+    /// Whether something has arrived that was not read, be it the end.
+    pub(crate) fn is_answered(&self) -> bool {
+        let stream = self.stream.get_ref();
+        stream.set_nonblocking(true).expect("a socket");
+        let arrived = stream.peek(&mut [0]);
+        stream.set_nonblocking(false).expect("a socket");
+        !self.stream.buffer().is_empty() || arrived.is_ok()
+    }
+
     /// Reads an answer to anything but HEAD.
     pub(crate) fn response(&mut self) -> Response {
         self.try_response().expect("an answer")

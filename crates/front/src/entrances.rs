@@ -73,10 +73,9 @@ impl<K: KeyValue> Protocol for Entrances<K> {
             let told = if let Said::Told(told) = said { Some(told) } else { None };
             return Rc::new(Client(Spoken::Resp(Rc::new(self.resp.accept((socket, secure), told)))));
         }
-        let core = &self.http.core;
+        let mut link = Link::new(socket, secure, Rc::clone(&self.http.core));
         // A client that was on its way when draining began has no request in flight, as if it had stayed where it was. A peer has.
-        let is_late = core.is_draining() && (!is_known || matches!(said, Said::Peers(_)));
-        let link = Link::new(socket, secure, Rc::clone(core), is_late);
+        link.is_late &= !is_known || matches!(said, Said::Peers(_));
         if let Said::Peers(ahead) = said {
             link.arrives_as_peers(&ahead);
         }

@@ -47,24 +47,19 @@ pub struct Link {
     /// Whether another event loop is to serve it.
     is_to_move: Cell<bool>,
     /// Whether it was accepted while the node was draining: then it is answered instead of being closed.
-    is_late: bool,
+    pub(crate) is_late: bool,
     /// Which timeout ended it, if one did.
     pub(crate) ending: Ending<Overdue>,
 }
 
 impl Link {
     /// With the session that another event loop has begun, if one did.
-    pub(crate) fn new(
-        socket: TcpStream,
-        secure: Option<Box<Session>>,
-        core: Rc<Core>,
-        is_late: bool,
-    ) -> Link {
+    pub(crate) fn new(socket: TcpStream, secure: Option<Box<Session>>, core: Rc<Core>) -> Link {
         Link {
             socket: Socket::new(socket, secure),
             http: RefCell::new(Connection::new(HEAD_LIMITS, core.now_ms())),
             is_to_move: Cell::new(false),
-            is_late,
+            is_late: core.is_draining(),
             core,
             address: Cell::new(None),
             guest: Guest::default(),

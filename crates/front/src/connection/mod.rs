@@ -4,7 +4,7 @@
 //! - `ending`: how it ends before or behind its last answer
 //! - `guest`: who asks
 //! - `link`: its bytes and its state, as all who deal with it share them
-//! - `socket`: its system calls, with TLS or without; `handshake`: how TLS begins
+//! - `socket`: its bytes, with TLS or without; `tcp`: its system calls; `handshake`: how TLS begins
 //! - `drain`: what the other side takes while nothing more can be written
 //! - `upcoming`: what comes next on it; `together`: reads of different connections that come next
 //! - `peer`: one that another node has made
@@ -20,6 +20,7 @@ mod link;
 mod peer;
 mod socket;
 mod stream;
+mod tcp;
 mod together;
 mod upcoming;
 

@@ -136,6 +136,8 @@ fn connections_that_move_are_counted_once_and_end_with_the_node() {
         let mut idle: Vec<_> = (0..20).map(|_| restless.connect()).collect();
         // The system connects before the node accepts.
         idle.iter_mut().for_each(|client| assert_eq!(client.get("/livez").status, 200));
+        let mut redis: Vec<_> = (0..8).map(|_| RedisClient::connect(&restless)).collect();
+        redis.iter_mut().for_each(|client| assert_eq!(client.ask("PING"), "+PONG"));
         until_moved(&restless, 200, |client, _| {
             let metrics = client.get("/metrics");
             let open = metrics
@@ -143,7 +145,7 @@ fn connections_that_move_are_counted_once_and_end_with_the_node() {
                 .lines()
                 .find(|line| line.starts_with("ladoga_connections "))
                 .expect("a metric");
-            assert_eq!(open, "ladoga_connections 22");
+            assert_eq!(open, "ladoga_connections 30");
         });
         for client in &mut idle {
             assert_eq!(client.get("/livez").status, 200);
@@ -151,6 +153,9 @@ fn connections_that_move_are_counted_once_and_end_with_the_node() {
         restless.running.node.stop().expect("a node that stops");
         for client in &mut idle {
             assert!(client.rest().0.is_empty());
+        }
+        for client in &mut redis {
+            assert_eq!(client.line(), "", "an end in order");
         }
     });
 }

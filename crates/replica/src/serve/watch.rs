@@ -7,6 +7,8 @@ use crate::membership::PeerLimits;
 const LOOKS: u64 = 4;
 /// What a connection that holds others up has to move within that time.
 const MOVED_BYTES_MIN: usize = 64 << 10;
+/// A peer that has less than this to acknowledge may only be far away.
+const UNACKNOWLEDGED_BYTES_MIN: u64 = MOVED_BYTES_MIN as u64;
 
 /// Checks from time to time whether a peer does its part.
 pub(super) struct Watch {
@@ -34,8 +36,8 @@ pub(super) struct ConnectionState {
     pub(super) holds_others_up: bool,
     /// There are as many connections as there may be.
     pub(super) is_one_of_too_many: bool,
-    /// What the peer has not acknowledged of the answers that were written, if the connection waits for memory: others wait behind
-    /// it.
+    /// What the peer has not acknowledged of the answers that were written, if the connection waits for memory: others may wait
+    /// behind it.
     pub(super) unacknowledged_bytes: Option<u64>,
 }
 
@@ -97,7 +99,7 @@ impl Watch {
         let is_unused = state.is_idle && state.is_one_of_too_many && self.moved_bytes.get() == 0;
         let is_in_the_way = state.holds_others_up && state.waits_for_peer
             || state.is_one_of_too_many && state.has_unread
-            || state.unacknowledged_bytes.is_some_and(|bytes| bytes > 0);
+            || state.unacknowledged_bytes.is_some_and(|bytes| bytes >= UNACKNOWLEDGED_BYTES_MIN);
         let is_slow = is_in_the_way && self.moved_bytes.get() < MOVED_BYTES_MIN;
         if !is_unused && !is_slow {
             self.since_ms.set(now_ms);
@@ -154,11 +156,12 @@ mod tests {
             unacknowledged_bytes: Some(unacknowledged_bytes),
             ..BUSY
         };
-        assert_eq!(ends_at((0..20).map(|_| (waiting(1), 13))), Some((3, false)));
+        assert_eq!(ends_at((0..20).map(|_| (waiting(UNACKNOWLEDGED_BYTES_MIN), 13))), Some((3, false)));
         let taking = |bytes: u64| (0..20).map(move |look| (waiting(4_000_000 - bytes * look), 13));
         assert_eq!(ends_at(taking(1_000)), Some((3, false)));
         assert_eq!(ends_at(taking(MOVED_BYTES_MIN as u64 / 2)), None);
-        assert_eq!(ends_at((0..20).map(|_| (waiting(0), 0))), None);
+        // What shows that the node is alive is on its way at every look.
+        assert_eq!(ends_at((0..20).map(|_| (waiting(13), 13))), None);
         // One that gets the memory at last has taken nothing by that.
         let served = (0..20).map(|look| (if look < 2 { waiting(4_000_000) } else { BUSY }, 13));
         assert_eq!(ends_at(served), Some((3, false)));

@@ -14,6 +14,8 @@ type Answer = (&'static str, &'static str, &'static str);
 
 const PAGE: &str = "<html>\n<body>It works!</body>\n</html>\n";
 const CUT: &str = "{\"key\":\"a\",\"etag\":\"\",\"status\":200,\"op\":\"put\",\"value\":\"v\"}\n{\"key\":\"b\",\"etag\":\"\",\"val";
+/// The same, of lines that are records: who copies must not fail for another reason first.
+const CUT_EXPORT: &str = "{\"key\":\"a\",\"value\":\"v\"}\n{\"key\":\"b\",\"val";
 /// How a node answers whether it serves.
 const SERVING: (&str, Answer) = ("/v0/status", ("200 OK", "text/plain; charset=utf-8", "serving\n"));
 /// How it answers if it is no node of a cluster.
@@ -201,8 +203,6 @@ fn nothing_is_copied_from_a_stranger_or_to_one() {
     let named = ["answered 404 with text/html", &*stranger.url()];
     copy(&stranger.url(), &node.url()).expect_failure(1, &named);
     copy(&node.url(), &stranger.url()).expect_failure(1, &named);
-    // Its first line is a record: who copies must not fail for another reason first.
-    const CUT_EXPORT: &str = "{\"key\":\"a\",\"value\":\"v\"}\n{\"key\":\"b\",\"val";
     let stranger = Stranger::start(("200 OK", "application/x-ndjson", CUT_EXPORT), &[SERVING, ALONE]);
     let outcome = copy(&stranger.url(), &node.url());
     outcome.expect_failure(1, &["cut its answer off", &stranger.url(), "records are copied"]);

@@ -23,9 +23,10 @@ fn end_a_cluster(signal: &str, is_to_all: bool) -> (ExitStatus, String) {
     ];
     let log = directory.path().join("log");
     let output = || File::options().create(true).append(true).open(&log).expect("a file");
-    let mut command = Command::new("make");
+    // A shell without job control has what it runs in the background ignore SIGINT; make would do so too.
+    let mut command = Command::new("env");
     command
-        .arg("--directory")
+        .args(["--default-signal=INT", "make", "--directory"])
         .arg(repository(""))
         .arg("cluster")
         .arg(format!("TARGET_DIR={}", directory.path().join("target").display()))

@@ -36,4 +36,10 @@ pub trait Clock: Send + Sync {
     /// Gives the core of the calling thread to one that serves requests, if that waits for a core. For those that run at the
     /// lowest priority. It costs next to nothing if it is called often.
     fn make_way(&self) {}
+
+    /// Whether the threads that serve requests leave a core to others: not if they did not within the last second, and not if nothing is
+    /// known. It costs next to nothing if it is called often.
+    fn has_core_to_spare(&self) -> bool {
+        false
+    }
 }

@@ -50,6 +50,10 @@ impl Clock for RealClock {
     fn make_way(&self) {
         super::cores::make_way(self.monotonic_ns());
     }
+
+    fn has_core_to_spare(&self) -> bool {
+        super::cores::has_core_to_spare(self.monotonic_ns())
+    }
 }
 
 fn since_1970() -> Duration {

@@ -1,12 +1,14 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-use super::cpu_times::parse_thread;
+use super::cpu_times::{ThreadTimes, parse_thread};
 
 /// Between two looks. What a request can wait until the second one is a few times that.
 const LOOK: Duration = Duration::from_millis(1);
@@ -14,14 +16,25 @@ const LOOK: Duration = Duration::from_millis(1);
 const STALE: Duration = Duration::from_millis(20);
 /// The part of the time between two looks that a thread waits for a core if it is one of two that share one.
 const WAIT_SHARE: u64 = 4;
+/// Between two looks at what the threads use: long beside a turn of an event loop, short beside the time in which a memtable gets full.
+const USE_LOOK: Duration = Duration::from_millis(50);
+/// Who left no core at some time does not leave one for so long: work that is half done is not to be begun anew because of a moment.
+const USE_KEPT: Duration = Duration::from_secs(1);
 
 /// The threads of this process that serve requests.
-static SERVING: Mutex<Serving> = Mutex::new(Serving { threads: Vec::new(), looked_ns: 0 });
+static SERVING: Mutex<Serving> = Mutex::new(Serving {
+    threads: Vec::new(),
+    looked_ns: 0,
+    usage: Usage { cores: 0, looked_ns: 0, last_full_ns: None },
+});
+/// What [`Usage`] said last, for who cannot wait for the lock.
+static HAS_CORE_TO_SPARE: AtomicBool = AtomicBool::new(false);
 
 struct Serving {
     threads: Vec<Thread>,
     /// When it was last looked whether one of them waits.
     looked_ns: u64,
+    usage: Usage,
 }
 
 struct Thread {
@@ -29,15 +42,51 @@ struct Thread {
     /// What the system says of its times. Once the thread has ended that cannot be read, whoever has its number then.
     times: File,
     waited_ns: u64,
+    used_ns: u64,
 }
 
 impl Thread {
     /// How long it has waited for a core since the last call; `None` if it has ended.
     fn waited(&mut self) -> Option<u64> {
+        let now_ns = self.times()?.wait_ns;
+        Some(now_ns.saturating_sub(std::mem::replace(&mut self.waited_ns, now_ns)))
+    }
+
+    /// How long it has been on a core since the last call; `None` if it has ended.
+    fn used(&mut self) -> Option<u64> {
+        let now_ns = self.times()?.cpu_ns;
+        Some(now_ns.saturating_sub(std::mem::replace(&mut self.used_ns, now_ns)))
+    }
+
+    fn times(&self) -> Option<ThreadTimes> {
         let mut bytes = [0; 128];
         let count = self.times.read_at(&mut bytes, 0).ok()?;
-        let waited_ns = parse_thread(str::from_utf8(&bytes[..count]).ok()?)?.wait_ns;
-        Some(waited_ns.saturating_sub(std::mem::replace(&mut self.waited_ns, waited_ns)))
+        parse_thread(str::from_utf8(&bytes[..count]).ok()?)
+    }
+}
+
+/// Whether the threads that serve leave a core to others.
+struct Usage {
+    /// Those that this process may use.
+    cores: u64,
+    looked_ns: u64,
+    /// When they left none.
+    last_full_ns: Option<u64>,
+}
+
+impl Usage {
+    fn is_due(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.looked_ns) >= USE_LOOK.as_nanos() as u64
+    }
+
+    /// Notes what all of them have used together since the last time. Answers whether there is a core for others: all but one are
+    /// to have a quarter left, which is what they lose beside work of a lower priority on their own.
+    fn add(&mut self, used_ns: u64, now_ns: u64) -> bool {
+        let elapsed_ns = now_ns.saturating_sub(std::mem::replace(&mut self.looked_ns, now_ns));
+        if used_ns > elapsed_ns / 4 * 3 * self.cores.saturating_sub(1) {
+            self.last_full_ns = Some(now_ns);
+        }
+        self.last_full_ns.is_none_or(|full_ns| now_ns.saturating_sub(full_ns) >= USE_KEPT.as_nanos() as u64)
     }
 }
 
@@ -47,8 +96,22 @@ pub(super) fn serve_first() {
     let times = File::open("/proc/thread-self/schedstat");
     // Of a system that does not tell, nothing is known, and nobody makes way.
     if let Ok(times) = times {
-        SERVING.lock().threads.push(Thread { id: gettid(), times, waited_ns: 0 });
+        let cores = available_parallelism().map_or(1, |cores| cores.get() as u64);
+        let mut serving = SERVING.lock();
+        serving.usage.cores = cores;
+        serving.threads.push(Thread { id: gettid(), times, waited_ns: 0, used_ns: 0 });
     }
+}
+
+/// Whether the threads that serve have left a core to others, for a second.
+pub(super) fn has_core_to_spare(now_ns: u64) -> bool {
+    // Who has the lock may have no core, and just looks for the same.
+    if let Some(mut serving) = SERVING.try_lock()
+        && serving.usage.is_due(now_ns)
+    {
+        HAS_CORE_TO_SPARE.store(serving.leaves_core(now_ns), Ordering::Relaxed);
+    }
+    HAS_CORE_TO_SPARE.load(Ordering::Relaxed)
 }
 
 /// If a thread that serves waits for a core, it gets the one on which the caller runs.
@@ -83,6 +146,13 @@ impl Serving {
             true
         });
         waiting
+    }
+
+    /// Whether a core is left by those that serve. Of a process without any, or of one that may not look, nothing is known.
+    fn leaves_core(&mut self, now_ns: u64) -> bool {
+        let mut used_ns = 0;
+        self.threads.retain_mut(|thread| thread.used().inspect(|used| used_ns += used).is_some());
+        self.usage.add(used_ns, now_ns) && !self.threads.is_empty()
     }
 }
 
@@ -120,6 +190,19 @@ mod tests {
         assert!(is_waiting(MS / 4, MS) && is_waiting(MS, MS) && is_waiting(4 * MS, 2 * MS));
         assert!(!is_waiting(MS / 5, MS), "everybody waits a little");
         assert!(!is_waiting(20 * MS, 20 * MS), "some time ago");
+    }
+
+    #[test]
+    fn a_core_is_left_if_all_but_one_have_a_quarter_left_for_a_second() {
+        let of = |cores| Usage { cores, looked_ns: 0, last_full_ns: None };
+        assert!(!of(1).add(1, 100 * MS), "of one core nothing is left");
+        assert!(of(2).add(75 * MS, 100 * MS) && !of(2).add(76 * MS, 100 * MS));
+        assert!(of(4).add(225 * MS, 100 * MS) && !of(4).add(226 * MS, 100 * MS), "all threads together");
+        let mut usage = of(2);
+        assert!(!usage.is_due(50 * MS - 1) && usage.is_due(50 * MS));
+        assert!(!usage.add(100 * MS, 100 * MS));
+        assert!(!usage.is_due(149 * MS) && usage.is_due(150 * MS));
+        assert!(!usage.add(0, 1_099 * MS) && usage.add(0, 1_100 * MS));
     }
 
     #[test]

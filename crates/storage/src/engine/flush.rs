@@ -89,9 +89,11 @@ impl Inner {
         is_waiting && self.has_time_to_flush() && self.upkeep.written.lock().is_none()
     }
 
-    /// Whether flushes may take their time.
+    /// Whether flushes are to take their time: they may, and those that serve requests need the core.
     pub(super) fn has_time_to_flush(&self) -> bool {
-        self.health.state() == WriteState::Open && self.background.has_time_to_flush(self.memtables())
+        self.health.state() == WriteState::Open
+            && self.background.has_time_to_flush(self.memtables())
+            && !self.env.clock.has_core_to_spare()
     }
 
     /// Whether something is left to do for the thread that flushes.

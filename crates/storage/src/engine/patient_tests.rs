@@ -1,10 +1,11 @@
 //! Flushes that one thread writes and another one ends: whatever happens in between, nothing is lost and no file is left over.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use ladoga_env::Env;
 use ladoga_env::sim::{self, PowerCut, SimDisk};
+use ladoga_env::{Clock, Env};
 use ladoga_model::{Stamp, Version};
 
 use crate::{Background, Durability, Engine, Options, WriteBatch, check, paths, read_value};
@@ -35,7 +36,14 @@ fn value(timestamp: u64) -> Vec<u8> {
 
 /// A store with one table, and a memtable whose flush has time.
 fn sealed(seed: u64) -> (Env, SimDisk, Engine) {
-    let (env, disk, clock) = sim::env(seed);
+    let sealed = sealed_on(seed, |clock| clock);
+    assert!(!sealed.2.inner.flush_step().expect("a sound disk"), "it is left to the patient thread");
+    sealed
+}
+
+fn sealed_on(seed: u64, machine: impl FnOnce(Arc<dyn Clock>) -> Arc<dyn Clock>) -> (Env, SimDisk, Engine) {
+    let (mut env, disk, clock) = sim::env(seed);
+    env.clock = machine(env.clock);
     let engine = open(&env);
     for key in 0..KEYS {
         write(&engine, key, 1 + key);
@@ -47,7 +55,6 @@ fn sealed(seed: u64) -> (Env, SimDisk, Engine) {
     }
     clock.advance(Duration::from_secs(10));
     engine.seal().expect("room");
-    assert!(!engine.inner.flush_step().expect("a sound disk"), "it is left to the patient thread");
     (env, disk, engine)
 }
 
@@ -89,6 +96,36 @@ fn one_thread_writes_the_table_and_the_other_one_installs_it() {
     drop(engine);
     expect_sound(&env);
     expect_all(&open(&env));
+}
+
+/// The simulated clock, on a machine with a core for everybody.
+struct Roomy(Arc<dyn Clock>);
+
+impl Clock for Roomy {
+    fn wall_ms(&self) -> u64 {
+        self.0.wall_ms()
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        self.0.monotonic_ns()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.0.sleep(duration);
+    }
+
+    fn has_core_to_spare(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn nobody_is_patient_where_there_is_a_core_for_a_flush() {
+    let (env, _, engine) = sealed_on(1, |clock| Arc::new(Roomy(clock)));
+    assert!(!engine.inner.flush_patiently().expect("a sound disk"), "the other thread does it at once");
+    assert!(engine.inner.flush_step().expect("a sound disk"));
+    assert_eq!((tables(&env), engine.statistics().flushes), (2, 2));
+    expect_all(&engine);
 }
 
 #[test]

@@ -269,3 +269,16 @@ fn what_cannot_be_run_is_told() {
     nothing_stays_behind(&directory);
     Ladoga::new(["lab"]).run().expect_failure(2, &["run", "compare"]);
 }
+
+#[test]
+fn a_rate_that_no_connection_carries_is_told() {
+    let directory = Directory::new();
+    let report = directory.path().join("report.html");
+    let words = format!("{SMALL} --workloads get --rates 5m --rounds 1 -T 1h");
+    let outcome = lab_run(&words, &report, &directory).run().expect_success();
+    assert!(outcome.stderr.contains("the rate was not reached: 5,000,000/s asked for, "), "{outcome:?}");
+    let page = std::fs::read_to_string(&report).expect("a page");
+    for part in ["of 5,000,000: not reached", "The rate was not reached: 5,000,000/s"] {
+        assert!(page.contains(part), "{part}");
+    }
+}

@@ -96,9 +96,9 @@ fn misses_and_rates_that_were_not_reached_are_told() {
         (&"404".into(), &"misses: 404".into())
     );
 
-    // Not every machine carries so much, but what is said of it is the same everywhere.
+    // Some machines carry so much. The page says what the command said.
     let outcome = quick("--no-profile --only 90,000/s", &report).expect_success();
-    let is_reached = !outcome.stderr.contains("the rate was not reached: 90,000/s asked for, ");
+    let is_missed = outcome.stderr.contains("the rate was not reached: 90,000/s asked for, ");
     let page = std::fs::read_to_string(&report).expect("a page");
     for part in ["open loop, 90,000/s, 1,000 records, hits, connections: 1", "132.00 ms"] {
         assert!(page.contains(part), "{part}");
@@ -106,23 +106,6 @@ fn misses_and_rates_that_were_not_reached_are_told() {
     for part in
         ["of 90,000: not reached", "rate not reached: latencies here", "The rate was not reached: 90,000/s"]
     {
-        assert_eq!(page.contains(part), !is_reached, "{part}: {outcome:?}");
-    }
-}
-
-#[test]
-fn a_rate_that_no_connection_carries_is_told() {
-    let directory = Directory::new();
-    let report = directory.path().join("report.html");
-    let line = format!(
-        "lab run --workloads get --rates 5m -c 1 -d 300ms --rounds 1 -T 1h --memory 64MiB --dir {} --no-profile -o {}",
-        directory.path().display(),
-        report.display()
-    );
-    let outcome = Ladoga::new(line.split_whitespace().map(str::to_owned)).run().expect_success();
-    assert!(outcome.stderr.contains("the rate was not reached: 5,000,000/s asked for, "), "{outcome:?}");
-    let page = std::fs::read_to_string(&report).expect("a page");
-    for part in ["of 5,000,000: not reached", "The rate was not reached: 5,000,000/s"] {
-        assert!(page.contains(part), "{part}");
+        assert_eq!(page.contains(part), is_missed, "{part}: {outcome:?}");
     }
 }

@@ -62,7 +62,7 @@ fn clients_without_a_certificate_are_not_let_in_where_one_is_demanded() {
     }
     for (reason, count) in [("no_certificate", 2), ("bad_certificate", 4)] {
         let line = format!("ladoga_tls_handshakes_failed_total{{reason=\"{reason}\"}} {count}");
-        // A client is told before it is counted, by another event loop than answers this perhaps.
+        // The client hears of it before the node counts it.
         crate::support::wait_until(&line, || {
             connection.request("GET", "/metrics", None).text().contains(&line)
         });

@@ -37,8 +37,8 @@ pub trait Clock: Send + Sync {
     /// lowest priority. It costs next to nothing if it is called often.
     fn make_way(&self) {}
 
-    /// Whether the threads that serve requests leave a core to others: not if they did not within the last second, and not if nothing is
-    /// known. It costs next to nothing if it is called often.
+    /// Whether the threads that serve requests left a core to others all through the last second; `false` if that is not known. It
+    /// costs next to nothing if it is called often.
     fn has_core_to_spare(&self) -> bool {
         false
     }

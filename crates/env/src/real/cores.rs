@@ -79,8 +79,8 @@ impl Usage {
         now_ns.saturating_sub(self.looked_ns) >= USE_LOOK.as_nanos() as u64
     }
 
-    /// Notes what all of them have used together since the last time. Answers whether there is a core for others: all but one are
-    /// to have a quarter left, which is what they lose beside work of a lower priority on their own.
+    /// Notes what all of them have used together since the last time. Answers whether they leave a core to others: they do if what they
+    /// use is at most three quarters of all cores but one. So much of a core is kept by who shares it with work of lower priority.
     fn add(&mut self, used_ns: u64, now_ns: u64) -> bool {
         let elapsed_ns = now_ns.saturating_sub(std::mem::replace(&mut self.looked_ns, now_ns));
         if used_ns > elapsed_ns / 4 * 3 * self.cores.saturating_sub(1) {
@@ -105,11 +105,11 @@ pub(super) fn serve_first() {
 
 /// Whether the threads that serve have left a core to others, for a second.
 pub(super) fn has_core_to_spare(now_ns: u64) -> bool {
-    // Who has the lock may have no core, and just looks for the same.
+    // Who has the lock may have no core: nobody waits for it.
     if let Some(mut serving) = SERVING.try_lock()
         && serving.usage.is_due(now_ns)
     {
-        HAS_CORE_TO_SPARE.store(serving.leaves_core(now_ns), Ordering::Relaxed);
+        HAS_CORE_TO_SPARE.store(serving.observe_usage(now_ns), Ordering::Relaxed);
     }
     HAS_CORE_TO_SPARE.load(Ordering::Relaxed)
 }
@@ -148,8 +148,9 @@ impl Serving {
         waiting
     }
 
-    /// Whether a core is left by those that serve. Of a process without any, or of one that may not look, nothing is known.
-    fn leaves_core(&mut self, now_ns: u64) -> bool {
+    /// Notes what the threads have used, and answers whether they leave a core to others. Where there are none, or they cannot be looked
+    /// at, that is not known.
+    fn observe_usage(&mut self, now_ns: u64) -> bool {
         let mut used_ns = 0;
         self.threads.retain_mut(|thread| thread.used().inspect(|used| used_ns += used).is_some());
         self.usage.add(used_ns, now_ns) && !self.threads.is_empty()

@@ -1,6 +1,6 @@
 use crate::Clock;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Where the wall clock starts: a day in November 2023, far from every round number.
@@ -16,6 +16,7 @@ pub struct SimClock {
 struct Hands {
     monotonic_ns: AtomicU64,
     wall_jump_ms: AtomicI64,
+    has_core_to_spare: AtomicBool,
 }
 
 impl SimClock {
@@ -32,6 +33,11 @@ impl SimClock {
     /// Sets the wall clock forward or back, as an administrator or NTP does; the monotonic one stays.
     pub fn jump_wall_ms(&self, by_ms: i64) {
         self.hands.wall_jump_ms.fetch_add(by_ms, Ordering::SeqCst);
+    }
+
+    /// Says whether those who serve requests leave a core to others. At the start they do not.
+    pub fn set_core_to_spare(&self, has_one: bool) {
+        self.hands.has_core_to_spare.store(has_one, Ordering::SeqCst);
     }
 }
 
@@ -50,6 +56,10 @@ impl Clock for SimClock {
         self.advance(duration);
         // A thread that waits in a loop must let those run that it waits for.
         std::thread::yield_now();
+    }
+
+    fn has_core_to_spare(&self) -> bool {
+        self.hands.has_core_to_spare.load(Ordering::SeqCst)
     }
 }
 

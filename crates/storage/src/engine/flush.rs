@@ -52,8 +52,8 @@ impl Inner {
     }
 
     /// All of a flush but its end, at the lowest priority: writes the table of the oldest sealed memtable and leaves the rest,
-    /// which is short, to the thread that flushes. Others may wait for that one, so this one never holds a lock for long: where it
-    /// gets no core while there is no time any more, the other begins anew. `false` if there is nothing to do.
+    /// which is short, to the thread that flushes. Others may wait for that one, so this one never holds a lock for long: once
+    /// flushes are not to be patient any more, the other begins anew. `false` if there is nothing to do.
     pub(super) fn flush_patiently(&self) -> Result<bool, Error> {
         if !self.is_patient_flush_due() {
             return Ok(false);
@@ -66,7 +66,7 @@ impl Inner {
         let is_to_stop = || {
             looks.is_due() && {
                 self.env.clock.make_way();
-                !self.has_time_to_flush()
+                !self.are_flushes_patient()
             }
         };
         if self.write_table(&mut merge, &is_to_stop)? && self.cache_records(&cursor, Pace::Patient) {
@@ -83,14 +83,14 @@ impl Inner {
         Ok(true)
     }
 
-    /// Whether a memtable waits, and there is time to write its table at the lowest priority.
+    /// Whether a memtable waits whose table is to be written at the lowest priority.
     pub(super) fn is_patient_flush_due(&self) -> bool {
         let is_waiting = !self.reads.view.load().sealed.is_empty();
-        is_waiting && self.has_time_to_flush() && self.upkeep.written.lock().is_none()
+        is_waiting && self.are_flushes_patient() && self.upkeep.written.lock().is_none()
     }
 
-    /// Whether flushes are to take their time: they may, and those that serve requests need the core.
-    pub(super) fn has_time_to_flush(&self) -> bool {
+    /// Whether flushes are written at the lowest priority: there is time for that, and those who serve requests leave no core to them.
+    pub(super) fn are_flushes_patient(&self) -> bool {
         self.health.state() == WriteState::Open
             && self.background.has_time_to_flush(self.memtables())
             && !self.env.clock.has_core_to_spare()
@@ -98,7 +98,7 @@ impl Inner {
 
     /// Whether something is left to do for the thread that flushes.
     pub(super) fn is_flush_due(&self) -> bool {
-        !self.has_time_to_flush() || self.upkeep.written.lock().is_some()
+        !self.are_flushes_patient() || self.upkeep.written.lock().is_some()
     }
 
     /// The tables of a memtable, if they are written.

@@ -1,11 +1,10 @@
 //! Flushes that one thread writes and another one ends: whatever happens in between, nothing is lost and no file is left over.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use ladoga_env::sim::{self, PowerCut, SimDisk};
-use ladoga_env::{Clock, Env};
+use ladoga_env::Env;
+use ladoga_env::sim::{self, PowerCut, SimClock, SimDisk};
 use ladoga_model::{Stamp, Version};
 
 use crate::{Background, Durability, Engine, Options, WriteBatch, check, paths, read_value};
@@ -36,14 +35,12 @@ fn value(timestamp: u64) -> Vec<u8> {
 
 /// A store with one table, and a memtable whose flush has time.
 fn sealed(seed: u64) -> (Env, SimDisk, Engine) {
-    let sealed = sealed_on(seed, |clock| clock);
-    assert!(!sealed.2.inner.flush_step().expect("a sound disk"), "it is left to the patient thread");
-    sealed
+    let (env, disk, _, engine) = sealed_and_clock(seed);
+    (env, disk, engine)
 }
 
-fn sealed_on(seed: u64, machine: impl FnOnce(Arc<dyn Clock>) -> Arc<dyn Clock>) -> (Env, SimDisk, Engine) {
-    let (mut env, disk, clock) = sim::env(seed);
-    env.clock = machine(env.clock);
+fn sealed_and_clock(seed: u64) -> (Env, SimDisk, SimClock, Engine) {
+    let (env, disk, clock) = sim::env(seed);
     let engine = open(&env);
     for key in 0..KEYS {
         write(&engine, key, 1 + key);
@@ -55,7 +52,8 @@ fn sealed_on(seed: u64, machine: impl FnOnce(Arc<dyn Clock>) -> Arc<dyn Clock>) 
     }
     clock.advance(Duration::from_secs(10));
     engine.seal().expect("room");
-    (env, disk, engine)
+    assert!(!engine.inner.flush_step().expect("a sound disk"), "it is left to the patient thread");
+    (env, disk, clock, engine)
 }
 
 fn tables(env: &Env) -> usize {
@@ -98,30 +96,10 @@ fn one_thread_writes_the_table_and_the_other_one_installs_it() {
     expect_all(&open(&env));
 }
 
-/// The simulated clock, on a machine with a core for everybody.
-struct Roomy(Arc<dyn Clock>);
-
-impl Clock for Roomy {
-    fn wall_ms(&self) -> u64 {
-        self.0.wall_ms()
-    }
-
-    fn monotonic_ns(&self) -> u64 {
-        self.0.monotonic_ns()
-    }
-
-    fn sleep(&self, duration: Duration) {
-        self.0.sleep(duration);
-    }
-
-    fn has_core_to_spare(&self) -> bool {
-        true
-    }
-}
-
 #[test]
 fn nobody_is_patient_where_there_is_a_core_for_a_flush() {
-    let (env, _, engine) = sealed_on(1, |clock| Arc::new(Roomy(clock)));
+    let (env, _, clock, engine) = sealed_and_clock(1);
+    clock.set_core_to_spare(true);
     assert!(!engine.inner.flush_patiently().expect("a sound disk"), "the other thread does it at once");
     assert!(engine.inner.flush_step().expect("a sound disk"));
     assert_eq!((tables(&env), engine.statistics().flushes), (2, 2));

@@ -27,6 +27,16 @@ pub(crate) fn run(command: &mut Command) -> TaskResult {
     if status.success() { Ok(Outcome::Passed) } else { Err(format!("{} ended with {status}", line(command))) }
 }
 
+/// What the command prints; its errors and its progress are on ours.
+pub(crate) fn stdout(command: &mut Command) -> Result<String, String> {
+    let output = command.stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| format!("cannot start {}: {error}", line(command)))?;
+    if !output.status.success() {
+        return Err(format!("{} ended with {}", line(command), output.status));
+    }
+    String::from_utf8(output.stdout).map_err(|error| format!("{} printed no text: {error}", line(command)))
+}
+
 /// Whether cargo knows this subcommand here.
 pub(crate) fn has_subcommand(workspace: &Workspace, name: &str) -> bool {
     command(workspace, &[name, "--version"])

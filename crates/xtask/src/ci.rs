@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use crate::test_run::FEATURES;
 use crate::workspace::Workspace;
 use crate::{Outcome, TaskResult, cargo, smoke, test_run, tidy};
 
@@ -22,7 +21,7 @@ const STEPS: [Step; 9] = [
     Step { name: "tidy", run: tidy::task },
     Step { name: "deny", run: deny },
     Step { name: "fuzz-smoke", run: smoke::fuzz },
-    Step { name: "bench-smoke", run: smoke::bench },
+    Step { name: "bench-smoke", run: bench },
 ];
 
 /// How many seeds of the simulation CI runs: always the same ones, five minutes of two idle cores. What a machine may find must not
@@ -49,16 +48,17 @@ fn fmt(workspace: &Workspace) -> TaskResult {
     Ok(Outcome::Passed)
 }
 
+/// The workspace with what is not built by default, the packages beside it, and the binary that `make run` builds.
 fn clippy(workspace: &Workspace) -> TaskResult {
-    for manifest in workspace.manifests() {
-        let arguments =
-            ["clippy", "--workspace", "--all-targets", "--manifest-path", manifest, "--", "-D", "warnings"];
-        cargo::run(&mut cargo::command(workspace, &arguments))?;
+    let lint = |which: &[&str]| {
+        let arguments = [&["clippy", "--all-targets"], which, &["--", "-D", "warnings"]].concat();
+        cargo::run(&mut cargo::command(workspace, &arguments))
+    };
+    lint(&test_run::WHICH)?;
+    for manifest in workspace.manifests().into_iter().skip(1) {
+        lint(&["--manifest-path", manifest])?;
     }
-    // The binary once more with what it does not have by default; crates that only that needs were checked above.
-    let arguments =
-        ["clippy", "--package", "ladoga", "--features", FEATURES, "--all-targets", "--", "-D", "warnings"];
-    cargo::run(&mut cargo::command(workspace, &arguments))
+    lint(&["--package", "ladoga", "--no-default-features"])
 }
 
 /// Far more seeds than `cargo test` runs, with optimized code, always the same ones: without conditional writes, with them, with
@@ -71,10 +71,7 @@ fn sim(workspace: &Workspace) -> TaskResult {
         (RELISTED_SEEDS, Some("--relisted")),
     ];
     for (seeds, load) in loads {
-        match cargo::run(cargo::sim(workspace).args(["--first", "0", "--seeds", seeds]).args(load))? {
-            Outcome::Passed => {}
-            outcome => return Ok(outcome),
-        }
+        cargo::run(cargo::sim(workspace).args(["--first", "0", "--seeds", seeds]).args(load))?;
     }
     Ok(Outcome::Passed)
 }
@@ -91,6 +88,11 @@ fn deny(workspace: &Workspace) -> TaskResult {
     // Advisories are left to `cargo deny check advisories`: they need the network, and they change while the code
     // does not, so they would fail a commit that did nothing wrong.
     cargo::run(&mut cargo::command(workspace, &["deny", "check", "bans", "licenses", "sources"]))
+}
+
+/// With the node that was built for the tests.
+fn bench(workspace: &Workspace) -> TaskResult {
+    smoke::bench(workspace, Some(&test_run::tested(workspace, "ladoga")?))
 }
 
 /// Runs the steps up to the first failure and ends with a table. A closed output is no reason to stop.

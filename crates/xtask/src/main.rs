@@ -9,6 +9,7 @@
 mod cargo;
 mod ci;
 mod smoke;
+mod test_programs;
 mod test_run;
 mod tidy;
 mod workspace;
@@ -22,6 +23,7 @@ cargo xtask TASK
 
   tidy         file length, banned words, unsafe, arrows between crates and folders, links, licences
   ci           everything that must pass: formatting, clippy, tests, simulation, docs, tidy, deny, smokes
+  test         all tests, built once and run side by side
   fuzz-smoke   every fuzz target for a moment, on stable Rust
   bench-smoke  the figures of the README, and every benchmark, tiny
   sim          whole clusters in simulation; arguments go to it (cargo xtask sim --help)
@@ -55,8 +57,9 @@ fn main() -> ExitCode {
     let result = match task.as_str() {
         "tidy" => tidy::task(&workspace),
         "ci" => ci::task(&workspace),
+        "test" => test_run::task(&workspace),
         "fuzz-smoke" => smoke::fuzz(&workspace),
-        "bench-smoke" => smoke::bench(&workspace),
+        "bench-smoke" => smoke::bench(&workspace, None),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

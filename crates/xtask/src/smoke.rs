@@ -1,5 +1,7 @@
 //! Short runs of the packages beside the workspace: fuzz targets and benchmarks that are never run stop compiling.
 
+use std::path::Path;
+
 use crate::workspace::{TextFile, Workspace};
 use crate::{Outcome, TaskResult, cargo};
 
@@ -20,13 +22,14 @@ pub(crate) fn fuzz(workspace: &Workspace) -> TaskResult {
 }
 
 /// Tests the program that measures, one of which holds the figures of README.md against the results that they come from, and
-/// runs every benchmark at its smallest size; no time is asserted.
-pub(crate) fn bench(workspace: &Workspace) -> TaskResult {
+/// runs every benchmark at its smallest size, of this node or of one that it builds; no time is asserted.
+pub(crate) fn bench(workspace: &Workspace, node: Option<&Path>) -> TaskResult {
     if !workspace.has("bench/Cargo.toml") {
         return Ok(Outcome::Skipped("there is no bench/Cargo.toml".to_owned()));
     }
     cargo::run(&mut cargo::command(workspace, &["test", "--manifest-path", "bench/Cargo.toml"]))?;
-    cargo::run(&mut cargo::command(workspace, &["run", "--manifest-path", "bench/Cargo.toml", "--", "smoke"]))
+    let mut smoke = cargo::command(workspace, &["run", "--manifest-path", "bench/Cargo.toml", "--", "smoke"]);
+    cargo::run(smoke.envs(node.map(|node| ("LADOGA_BIN", node))))
 }
 
 /// The targets of `fuzz/fuzz_targets/` that no file of `fuzz/tests/` names, with or without a leading `fuzz_`.

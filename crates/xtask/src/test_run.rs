@@ -2,8 +2,10 @@
 
 use std::io::ErrorKind;
 use std::num::NonZero;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
+use crate::test_programs::{self, Program};
 use crate::workspace::Workspace;
 use crate::{Outcome, TaskResult, cargo};
 
@@ -14,8 +16,8 @@ const TOOLS: [&str; 5] = ["cc", "chromium", "faketime", "go", "tclsh"];
 /// What the test programs take their number of threads from; who sets it, knows better.
 const THREADS: &str = "RUST_TEST_THREADS";
 
-/// What is not built by default and has tests: one build has all of them.
-pub(crate) const FEATURES: &str = "ladoga/otel";
+/// All that is tested, in one build: also what is not built by default.
+pub(crate) const WHICH: [&str; 3] = ["--workspace", "--features", "ladoga/otel"];
 
 /// Tests of a program that run at a time, for each core. Most of them wait most of the time: for a node, a disk, an interval.
 const THREADS_PER_CORE: usize = 2;
@@ -29,16 +31,28 @@ pub(crate) fn task(workspace: &Workspace) -> TaskResult {
         }
         _ => {}
     }
-    let mut command =
-        cargo::command(workspace, &["test", "--workspace", "--features", FEATURES, "--no-fail-fast"]);
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let mut programs = test_programs::build(workspace, &WHICH)?;
+    let documentation =
+        cargo::command(workspace, &[&["test", "--doc", "--no-fail-fast"], &WHICH[..]].concat());
+    programs.push(Program { name: "the documentation".to_owned(), command: documentation });
     let installed: Vec<&str> = TOOLS.into_iter().filter(|tool| is_installed(tool)).collect();
-    command.env("LADOGA_SKIPPED_TESTS", &list).env("LADOGA_TEST_TOOLS", installed.join(" "));
-    if std::env::var_os(THREADS).is_none() {
-        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-        command.env(THREADS, (THREADS_PER_CORE * cores).to_string());
+    for Program { command, .. } in &mut programs {
+        command.env("LADOGA_SKIPPED_TESTS", &list).env("LADOGA_TEST_TOOLS", installed.join(" "));
+        if std::env::var_os(THREADS).is_none() {
+            command.env(THREADS, (THREADS_PER_CORE * cores).to_string());
+        }
     }
-    cargo::run(&mut command)?;
-    outcome(&list)
+    let folder = cargo::target_dir(workspace).join("test-output");
+    match test_programs::run_all(programs, cores, &folder, &Mutex::new(std::io::stdout()))? {
+        Outcome::Passed => outcome(&list),
+        other => Ok(other),
+    }
+}
+
+/// A program that was built with the tests.
+pub(crate) fn tested(workspace: &Workspace, name: &str) -> Result<PathBuf, String> {
+    test_programs::tested(workspace, &WHICH, name)
 }
 
 /// The outcome of a run that passed, with the list of skipped tests.

@@ -45,11 +45,14 @@ pub(crate) fn build(workspace: &Workspace, arguments: &[&str]) -> Result<Vec<Pro
 
 /// The program of this name that the test programs of the workspace test: built with them, it has not to be built for itself.
 pub(crate) fn tested(workspace: &Workspace, arguments: &[&str], name: &str) -> Result<PathBuf, String> {
-    let messages = build_all(workspace, arguments)?;
-    let start = format!("{{\"kind\":[\"bin\"],\"crate_types\":[\"bin\"],\"name\":\"{name}\",");
-    let mut found = messages.lines().filter(|line| line.contains(&start) && line.contains(NO_TEST));
-    let executable = found.next().and_then(|line| member(line, "executable"));
-    executable.map(PathBuf::from).ok_or_else(|| format!("no test program has {name} built"))
+    let executable = executable(&build_all(workspace, arguments)?, name);
+    executable.ok_or_else(|| format!("cargo built no {name} for the tests"))
+}
+
+fn executable(messages: &str, name: &str) -> Option<PathBuf> {
+    let target = format!("{{\"kind\":[\"bin\"],\"crate_types\":[\"bin\"],\"name\":\"{name}\",");
+    let mut found = messages.lines().filter(|line| line.contains(&target) && line.contains(NO_TEST));
+    found.next().and_then(|line| member(line, "executable")).map(PathBuf::from)
 }
 
 /// What cargo says of all that it built for the tests, a line each.
@@ -165,6 +168,18 @@ mod tests {
         let of_the_product = BUILT.replace("\"test\":true},\"features\"", "\"test\":false},\"features\"");
         assert!(program(&workspace, &of_the_product).is_none());
         assert!(program(&workspace, r#"{"reason":"build-finished","success":true}"#).is_none());
+    }
+
+    #[test]
+    fn what_the_tests_test_is_found_by_its_name() {
+        let binary = BUILT.replace("{\"kind\":[\"test\"]", "{\"kind\":[\"bin\"]");
+        let tested = binary.replace("\"test\":true},\"features\"", "\"test\":false},\"features\"");
+        let other = tested.replace("deps/http-1", "http");
+        assert_eq!(
+            executable(&format!("{BUILT}\n{binary}\n{other}"), "http"),
+            Some("/x/target/debug/http".into())
+        );
+        assert_eq!(executable(&other, "htt"), None);
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub(crate) fn build(workspace: &Workspace, arguments: &[&str]) -> Result<Vec<Pro
     if programs.is_empty() { Err("cargo named no test program".to_owned()) } else { Ok(programs) }
 }
 
-/// The program of this name that the test programs of the workspace test: built with them, it has not to be built for itself.
+/// The binary of this name that cargo builds with the test programs, for them to start.
 pub(crate) fn tested(workspace: &Workspace, arguments: &[&str], name: &str) -> Result<PathBuf, String> {
     let executable = executable(&build_all(workspace, arguments)?, name);
     executable.ok_or_else(|| format!("cargo built no {name} for the tests"))

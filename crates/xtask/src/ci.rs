@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use crate::workspace::Workspace;
-use crate::{Outcome, TaskResult, cargo, smoke, test_run, tidy};
+use crate::{Outcome, TaskResult, cargo, smoke, test_programs, test_run, tidy};
 
 struct Step {
     name: &'static str,
@@ -54,7 +54,7 @@ fn clippy(workspace: &Workspace) -> TaskResult {
         let arguments = [&["clippy", "--all-targets"], which, &["--", "-D", "warnings"]].concat();
         cargo::run(&mut cargo::command(workspace, &arguments))
     };
-    lint(&test_run::WHICH)?;
+    lint(&test_programs::WHICH)?;
     for manifest in workspace.manifests().into_iter().skip(1) {
         lint(&["--manifest-path", manifest])?;
     }
@@ -92,7 +92,7 @@ fn deny(workspace: &Workspace) -> TaskResult {
 
 /// With the node that was built for the tests.
 fn bench(workspace: &Workspace) -> TaskResult {
-    smoke::bench(workspace, Some(&test_run::tested(workspace, "ladoga")?))
+    smoke::bench(workspace, Some(&test_programs::tested(workspace, "ladoga")?))
 }
 
 /// Runs the steps up to the first failure and ends with a table. A closed output is no reason to stop.

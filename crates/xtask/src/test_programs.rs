@@ -1,5 +1,5 @@
-//! The test programs that cargo built, run side by side. `cargo test` runs one after another, and most of them wait most of the
-//! time.
+//! The test programs of the workspace: built once, and run side by side. `cargo test` runs one after another, and a core is idle while
+//! one of them waits.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -12,11 +12,14 @@ use std::time::{Duration, Instant};
 use crate::workspace::Workspace;
 use crate::{Outcome, TaskResult, cargo};
 
+/// All that is tested, in one build: also what is not built by default.
+pub(crate) const WHICH: [&str; 3] = ["--workspace", "--features", "ladoga/otel"];
+
 /// Those that take longest come first, so that none of them is alone at the end.
 const LONGEST: [&str; 4] = ["cassandra", "cluster", "engine", "lab"];
 
-/// The longest takes three minutes, and eight beside others on a slow machine.
-const PATIENCE: Duration = Duration::from_mins(30);
+/// The longest takes three minutes, and ten beside others on a slow machine.
+const PROGRAM_TIME_MAX: Duration = Duration::from_mins(30);
 const POLLED_EVERY: Duration = Duration::from_millis(20);
 
 /// The last member of a profile that builds tests, and of one that does not.
@@ -31,9 +34,9 @@ pub(crate) struct Program {
     pub(crate) command: Command,
 }
 
-/// Builds the test programs of the workspace; `arguments` say which, as those of `cargo test` do.
-pub(crate) fn build(workspace: &Workspace, arguments: &[&str]) -> Result<Vec<Program>, String> {
-    let messages = build_all(workspace, arguments)?;
+/// Builds the test programs, in the order in which they are to be run.
+pub(crate) fn build(workspace: &Workspace) -> Result<Vec<Program>, String> {
+    let messages = build_all(workspace)?;
     let mut programs: Vec<Program> = messages.lines().filter_map(|line| program(workspace, line)).collect();
     programs.sort_by_key(|program| {
         let target = program.name.rsplit(' ').next();
@@ -44,8 +47,8 @@ pub(crate) fn build(workspace: &Workspace, arguments: &[&str]) -> Result<Vec<Pro
 }
 
 /// The binary of this name that cargo builds with the test programs, for them to start.
-pub(crate) fn tested(workspace: &Workspace, arguments: &[&str], name: &str) -> Result<PathBuf, String> {
-    let executable = executable(&build_all(workspace, arguments)?, name);
+pub(crate) fn tested(workspace: &Workspace, name: &str) -> Result<PathBuf, String> {
+    let executable = executable(&build_all(workspace)?, name);
     executable.ok_or_else(|| format!("cargo built no {name} for the tests"))
 }
 
@@ -56,9 +59,9 @@ fn executable(messages: &str, name: &str) -> Option<PathBuf> {
 }
 
 /// What cargo says of all that it built for the tests, a line each.
-fn build_all(workspace: &Workspace, arguments: &[&str]) -> Result<String, String> {
+fn build_all(workspace: &Workspace) -> Result<String, String> {
     let build = ["test", "--no-run", "--message-format", "json-render-diagnostics"];
-    cargo::stdout(&mut cargo::command(workspace, &[&build, arguments].concat()))
+    cargo::stdout(&mut cargo::command(workspace, &[&build, &WHICH[..]].concat()))
 }
 
 /// The program that a message of cargo's tells of, set up as `cargo test` does it.
@@ -121,7 +124,7 @@ fn run(
     out: &Mutex<impl Write + Send>,
 ) -> Result<(), String> {
     let started = Instant::now();
-    let result = run_into(command, output, PATIENCE);
+    let result = run_into(command, output, PROGRAM_TIME_MAX);
     let seconds = started.elapsed().as_secs_f64();
     let verdict = result.as_ref().map_or_else(|why| format!("FAILED: {why}"), |()| "passed".to_owned());
     let text = std::fs::read(output).unwrap_or_default();

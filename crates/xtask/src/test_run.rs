@@ -2,10 +2,10 @@
 
 use std::io::ErrorKind;
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 
-use crate::test_programs::{self, Program};
+use crate::test_programs::{self, Program, WHICH};
 use crate::workspace::Workspace;
 use crate::{Outcome, TaskResult, cargo};
 
@@ -15,9 +15,6 @@ const TOOLS: [&str; 5] = ["cc", "chromium", "faketime", "go", "tclsh"];
 
 /// What the test programs take their number of threads from; who sets it, knows better.
 const THREADS: &str = "RUST_TEST_THREADS";
-
-/// All that is tested, in one build: also what is not built by default.
-pub(crate) const WHICH: [&str; 3] = ["--workspace", "--features", "ladoga/otel"];
 
 /// Tests of a program that run at a time, for each core. Most of them wait most of the time: for a node, a disk, an interval.
 const THREADS_PER_CORE: usize = 2;
@@ -32,7 +29,7 @@ pub(crate) fn task(workspace: &Workspace) -> TaskResult {
         _ => {}
     }
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let mut programs = test_programs::build(workspace, &WHICH)?;
+    let mut programs = test_programs::build(workspace)?;
     let documentation =
         cargo::command(workspace, &[&["test", "--doc", "--no-fail-fast"], &WHICH[..]].concat());
     programs.push(Program { name: "the documentation".to_owned(), command: documentation });
@@ -48,11 +45,6 @@ pub(crate) fn task(workspace: &Workspace) -> TaskResult {
         Outcome::Passed => outcome(&list),
         other => Ok(other),
     }
-}
-
-/// A program that was built with the tests.
-pub(crate) fn tested(workspace: &Workspace, name: &str) -> Result<PathBuf, String> {
-    test_programs::tested(workspace, &WHICH, name)
 }
 
 /// The outcome of a run that passed, with the list of skipped tests.

@@ -5,13 +5,12 @@
 
 use std::env;
 use std::fs;
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, launches, target};
 use crate::support::{
-    Launch, Node, Response, assert_refusal, entity, range, skip_without, wait_for, wait_until,
+    Launch, Node, Response, WallClocks, assert_refusal, entity, range, wait_for, wait_until,
 };
 
 /// Starts nodes one after another, each waited for until it reports that it serves.
@@ -213,27 +212,16 @@ fn a_node_that_was_stopped_as_soon_as_it_knew_enough_comes_back_alone() {
 }
 
 /// How far the clock of one of two nodes is ahead.
-const AHEAD: &str = "+25s";
+const SECONDS_AHEAD: i64 = 25;
 
 #[test]
 fn first_requests_succeed_where_clocks_differ() {
-    // Only the variable that it sets: a node that it runs would outlive it if it is killed.
-    let library = Command::new("faketime").args(["-f", AHEAD, "printenv", "LD_PRELOAD"]).output();
-    let Some(library) = library.ok().filter(|output| output.status.success()) else {
-        return skip_without("faketime", "the program faketime is not there");
-    };
-    let library = String::from_utf8(library.stdout).expect("a path");
+    let Some(clocks) = WallClocks::new() else { return };
     for first_is_ahead in [false, true] {
         let launches = launches(2).into_iter().enumerate();
-        let launch = |(node, launch): (usize, Launch)| {
-            let is_ahead = (node == 0) == first_is_ahead;
-            if is_ahead {
-                launch.env("LD_PRELOAD", library.trim_end()).env("FAKETIME", AHEAD)
-            } else {
-                launch
-            }
-        };
-        let cluster = start(launches.map(launch).collect());
+        let launches = launches.map(|(node, launch)| clocks.place(launch, node)).collect();
+        clocks.set_ahead(usize::from(!first_is_ahead), SECONDS_AHEAD);
+        let cluster = start(launches);
         assert_all_serve(&cluster, 0);
         let nodes = cluster.report(0)["nodes"].as_array().expect("nodes").clone();
         let offset_ms = nodes.iter().find_map(|node| node["clock_offset_ms"].as_i64());

@@ -1,4 +1,5 @@
 use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -6,6 +7,7 @@ use std::thread;
 
 use super::command::{ladoga_in, thread_names};
 use super::engine::on_own_engine;
+use super::wall_clock::remove_shared_memory;
 use super::{Connection, DEADLINE, Directory, Metrics, Port, assert_refusal, wait_for, wait_until};
 
 /// How a node is to be started.
@@ -208,9 +210,8 @@ impl Node {
 
     /// Ends it as a crash would.
     pub(crate) fn kill(&mut self) {
-        let mut process = self.process.take().expect("a node that runs");
-        process.kill().expect("a process to kill");
-        process.wait().expect("a child to wait for");
+        let process = self.process.take().expect("a node that runs");
+        kill(process).expect("a process to kill and to wait for");
     }
 
     /// Sends a signal, by its name without `SIG`.
@@ -284,11 +285,18 @@ impl Node {
     }
 }
 
+/// Ends a process as a crash would; of its clock, nothing stays behind.
+fn kill(mut process: Child) -> io::Result<()> {
+    process.kill()?;
+    // Before it is waited for: until then, the id is its own.
+    remove_shared_memory(process.id());
+    process.wait().map(drop)
+}
+
 impl Drop for Node {
     fn drop(&mut self) {
-        if let Some(mut process) = self.process.take() {
-            let _ = process.kill();
-            let _ = process.wait();
+        if let Some(process) = self.process.take() {
+            let _ = kill(process);
         }
         if thread::panicking() {
             let log = self.log();

@@ -7,6 +7,17 @@ use super::{Directory, Launch, skip_without};
 const LIBRARIES: &str = "/usr/lib";
 const NAME: &str = "faketime/libfaketimeMT.so.1";
 
+/// What `libfaketime` puts there with the id of its process in the name, and leaves there if that is killed: the next process of
+/// that id is then in doubt.
+const SHARED_MEMORY: [&str; 2] = ["/dev/shm/sem.faketime_sem_", "/dev/shm/faketime_shm_"];
+
+/// Removes what a process that was killed leaves of its clock. Nobody else may have got its id yet.
+pub(super) fn remove_shared_memory(pid: u32) {
+    for name in SHARED_MEMORY {
+        let _ = fs::remove_file(format!("{name}{pid}"));
+    }
+}
+
 /// Wall clocks of nodes, one for each, that show the time of this machine until a test sets them. Between a node and the system
 /// is `libfaketime`; monotonic clocks stay as they are.
 pub(crate) struct WallClocks {

@@ -195,7 +195,7 @@ async fn answer<K: KeyValue>(
         end_traced((traces, door), link, (operation, status), bytes, (now_ns, is_at_once));
     }
     let written = match outcome {
-        Outcome::Answer(answer) => write_answer(core, link, answer).await.map_err(StreamError::from),
+        Outcome::Answer(answer) => write_answer(core, link, &answer).await.map_err(StreamError::from),
         Outcome::Stream(streamed) => stream(core, link, *streamed).await,
         // Boxed, so that connections which follow nothing are no larger for it.
         Outcome::Follow(following) => Box::pin(follow(door, link, following)).await,
@@ -222,19 +222,15 @@ async fn wait_for(link: &Link, mut later: Later<Result<Outcome, Refusal>>) -> Ou
     outcome.await.unwrap_or_else(Outcome::from)
 }
 
-async fn write_answer(core: &Core, link: &Link, answer: Answer) -> io::Result<()> {
+async fn write_answer(core: &Core, link: &Link, answer: &Answer) -> io::Result<()> {
     if !answer.is_last {
         discard_unread(link).await;
     }
     let (content, length) = (answer.body.content(), ReplyLength::Known(answer.body.length()));
-    let mut fields = [("", ""); Answer::FIELDS_MAX];
+    let mut fields = [("", &b""[..]); Answer::FIELDS_MAX];
     let fields = answer.fields(&mut fields);
-    begin(
-        core,
-        link,
-        &ReplyHead { status: answer.status, fields, length, date: &core.date() },
-        answer.is_last,
-    );
+    let status = answer.status;
+    begin(core, link, &ReplyHead { status, fields, length, date: &core.date() }, answer.is_last);
     let has_no_body = link.http().has_no_body();
     let content = if has_no_body { &[] } else { content };
     link.sent(content.len() as u64);
@@ -252,20 +248,20 @@ async fn write_answer(core: &Core, link: &Link, answer: Answer) -> io::Result<()
 async fn stream(core: &Core, link: &Link, streamed: Streamed) -> Result<(), StreamError> {
     let etag = streamed.etag;
     let all = [
-        ("etag", etag.as_ref().map(ETag::as_str)),
-        ("ladoga-expires", streamed.expires.as_deref()),
-        streamed.field.as_ref().map_or(("", None), |(name, value)| (*name, Some(&**value))),
+        ("etag", etag.as_ref().map(ETag::as_bytes)),
+        ("ladoga-expires", streamed.expires.as_deref().map(str::as_bytes)),
+        streamed.field.as_ref().map_or(("", None), |field| (field.name(), Some(field.value().as_bytes()))),
     ];
-    let (mut fields, mut count) = ([("content-type", streamed.content_type); 4], 1);
+    let (mut fields, mut count) = ([("content-type", streamed.content_type.as_bytes()); 4], 1);
     for (name, value) in all {
         if let Some(value) = value {
             fields[count] = (name, value);
             count += 1;
         }
     }
-    let fields = &fields[..count];
+    let (status, fields) = (StatusCode::OK, &fields[..count]);
     let length = streamed.bytes.map_or(ReplyLength::Unknown, ReplyLength::Known);
-    begin(core, link, &ReplyHead { status: StatusCode::OK, fields, length, date: &core.date() }, false);
+    begin(core, link, &ReplyHead { status, fields, length, date: &core.date() }, false);
     write_stream(link, streamed).await
 }
 
@@ -274,7 +270,11 @@ async fn follow<K: KeyValue>(door: &Door<K>, link: &Link, following: Following) 
     let core = &door.core;
     let content_type = if following.lines.is_events { EVENTS } else { NDJSON };
     // Neither a cache nor a proxy that gathers what it passes on is of use here.
-    let fields = [("content-type", content_type), ("cache-control", "no-store"), ("x-accel-buffering", "no")];
+    let fields = [
+        ("content-type", content_type.as_bytes()),
+        ("cache-control", b"no-store"),
+        ("x-accel-buffering", b"no"),
+    ];
     let (status, length) = (StatusCode::OK, ReplyLength::Unknown);
     begin(core, link, &ReplyHead { status, fields: &fields, length, date: &core.date() }, false);
     write_changes(core, link, &door.streams, following).await

@@ -2,7 +2,7 @@ use bytes::Bytes;
 
 use crate::blob::{Blob, BlobRef};
 use crate::error::Error;
-use crate::record::{BlobPointer, Kind};
+use crate::record::BlobPointer;
 
 /// A value: here, or in a file of its own, to be read piece by piece.
 pub type Value = ladoga_model::Value<Bytes, Blob>;
@@ -23,18 +23,13 @@ pub fn read_value(value: &Value) -> Result<Bytes, Error> {
     Ok(Bytes::from(whole))
 }
 
-/// The value of a record that is no tombstone, which is taken apart: `keep` makes an inline value of its bytes, and `blob_ref` gives a
-/// reference to the file that the record names.
-pub(crate) fn value_from_parts(
-    kind: Kind,
-    value: &[u8],
-    keep: impl FnOnce(&[u8]) -> Bytes,
+/// The value of a record of the kind [`crate::record::Kind::Blob`], of which this is the value: `blob_ref` gives a reference to the file
+/// that it names.
+pub(crate) fn large_value(
+    pointer: &[u8],
     blob_ref: impl FnOnce(u64) -> Option<BlobRef>,
 ) -> Result<Value, Error> {
-    if kind != Kind::Blob {
-        return Ok(Value::Inline(keep(value)));
-    }
-    let pointer = BlobPointer::decode(value).expect("checked when the record was decoded");
+    let pointer = BlobPointer::decode(pointer).expect("checked when the record was decoded");
     match blob_ref(pointer.file) {
         Some(blob) => Ok(Value::Large(Blob::new(blob, pointer))),
         None => Err(Error::Corruption {

@@ -1,4 +1,3 @@
-use ladoga_http1::Uri;
 use ladoga_service::KeyValue;
 
 use super::status::unexplained;
@@ -17,8 +16,8 @@ pub(crate) fn live() -> Answer {
 /// `GET` of the readiness probe, for a load balancer that sends requests only while they would be served; it says why not.
 ///
 /// Who has no token, on a node with tokens, is told that it is not ready, and not why.
-pub(crate) fn ready<K: KeyValue>(door: &Door<K>, uri: &Uri, is_trusted: bool) -> Result<Answer, Refusal> {
-    let is_verbose = is_verbose(uri).map_err(Refusal::bad_request)?;
+pub(crate) fn ready<K: KeyValue>(door: &Door<K>, query: &[u8], is_trusted: bool) -> Result<Answer, Refusal> {
+    let is_verbose = is_verbose(query).map_err(Refusal::bad_request)?;
     if is_verbose && !is_trusted {
         return Err(Refusal::unauthorized(Unauthorized::Nothing));
     }

@@ -3,18 +3,18 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use ladoga_http1::Uri;
+use ladoga_http1::server::Request;
 use ladoga_profiler::ProfileError;
 
 use super::profiling::{Profiling, ProfilingError, Rendered};
 use crate::connection::{Core, Link};
-use crate::http::{Answer, ProfileTarget, Refusal};
+use crate::http::{Answer, Field, ProfileTarget, Refusal};
 
 /// `GET` of a profile of this process. On a node without tokens, only for clients on its own machine. Taken in every stage but the last: opening a store takes time too.
 pub(crate) fn profile(
     core: &Rc<Core>,
     link: &Rc<Link>,
-    uri: &Uri,
+    request: &Request,
     is_anybodys: bool,
 ) -> Result<impl Future<Output = Result<Answer, Refusal>> + use<>, Refusal> {
     if is_anybodys && !link.is_from_this_machine() {
@@ -22,7 +22,7 @@ pub(crate) fn profile(
             "only clients on the node's own machine can take profiles; connect from a loopback address";
         return Err(Refusal::forbidden(reason));
     }
-    let target = ProfileTarget::parse(uri).map_err(Refusal::bad_request)?;
+    let target = ProfileTarget::parse(request.path(), request.query()).map_err(Refusal::bad_request)?;
     let (link, core) = (Rc::clone(link), Rc::clone(core));
     if core.is_draining() {
         return Err(draining());
@@ -31,8 +31,8 @@ pub(crate) fn profile(
     let profiling = Profiling::start(target)?;
     Ok(async move {
         let rendered = unless_ended(profiling, &link, &core).await?;
-        let profile = format!("{kind}; samples={}", rendered.samples).into_boxed_str();
-        Ok(Answer { profile: Some(profile), ..Answer::content(content_type, rendered.bytes) })
+        let field = Some(Field::new("ladoga-profile", format!("{kind}; samples={}", rendered.samples)));
+        Ok(Answer { field, ..Answer::content(content_type, rendered.bytes) })
     })
 }
 

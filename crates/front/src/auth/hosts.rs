@@ -74,9 +74,16 @@ impl Hosts {
 
     fn is_own(&self, name: &[u8]) -> bool {
         // A name whose last label is a number is an address to every browser.
-        let is_address =
-            name.first() == Some(&b'[') || name.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
-        is_address || !name.contains(&b'.') || self.is_named(name) || ends_with(name, b".localhost")
+        let (mut is_address, mut has_dot) = (true, false);
+        for byte in name {
+            has_dot |= *byte == b'.';
+            is_address &= byte.is_ascii_digit() || *byte == b'.';
+        }
+        is_address
+            || !has_dot
+            || name.first() == Some(&b'[')
+            || self.is_named(name)
+            || ends_with(name, b".localhost")
     }
 
     fn is_named(&self, name: &[u8]) -> bool {

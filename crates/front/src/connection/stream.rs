@@ -8,7 +8,7 @@ use ladoga_server::Limits;
 use ladoga_service::{Later, Piece, Pieces, StoreError};
 
 use super::link::Link;
-use crate::http::ETag;
+use crate::http::{ETag, Field};
 
 /// An answer that is too large for memory.
 pub(crate) struct Streamed {
@@ -20,8 +20,8 @@ pub(crate) struct Streamed {
     pub(crate) bytes: Option<u64>,
     /// When it expires, in milliseconds since 1970, if it does.
     pub(crate) expires: Option<Box<str>>,
-    /// One more header field, by its lower-case name.
-    pub(crate) field: Option<(&'static str, Box<str>)>,
+    /// One more header field.
+    pub(crate) field: Option<Field>,
     /// The body, as far as it has been read: what fails up to here is a refusal, and later breaks the connection.
     pub(crate) first: Option<Piece>,
     /// What may be written where a piece is empty, to show that more is coming, if anything may.

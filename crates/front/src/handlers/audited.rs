@@ -7,14 +7,15 @@ use crate::connection::Link;
 use crate::door::Door;
 
 /// A request that may belong into the audit log, as that has it.
-pub(crate) struct Audited(String);
+pub(crate) struct Audited(Vec<u8>);
 
 impl Audited {
     /// Remembers what is asked for, if there is an audit log.
     pub(crate) fn begin<K>(door: &Door<K>, request: &Request) -> Option<Audited> {
         door.access.audit.as_ref()?;
-        let target = request.uri.path_and_query().map_or("", |target| target.as_str());
-        Some(Audited(format!("{} {target}", request.method)))
+        let (path, query) = (request.path(), request.query());
+        let mark: &[u8] = if query.is_empty() { b"" } else { b"?" };
+        Some(Audited([request.method.as_str().as_bytes(), b" ", path, mark, query].concat()))
     }
 
     /// Has it written down, now that it is known what becomes of it.
@@ -34,7 +35,7 @@ impl Audited {
             wall_ms: door.core.clock.wall_ms(),
             who: caller.as_ref().map(|caller| caller.id()),
             from: link.peer_ip(),
-            what: self.0.as_bytes(),
+            what: &self.0,
             status: status.as_str(),
         });
     }

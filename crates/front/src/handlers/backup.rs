@@ -14,7 +14,7 @@ pub(super) fn backup<K: KeyValue>(
     request: &Request,
 ) -> Result<Reply, Refusal> {
     call.check_span(&KeySpan { start: Bytes::new(), end: None, is_reverse: false })?;
-    let step = backup_step(operation, &request.uri).map_err(Refusal::bad_request)?;
+    let step = backup_step(operation, request.query()).map_err(Refusal::bad_request)?;
     let answered = call.service()?.backup(step);
     Ok(Reply::later(async move {
         let answer = match answered.await? {

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::call::{Call, Outcome, Reply};
 use crate::connection::{Following, Next, check_follower, stream_permit, wait_for_more};
-use crate::http::{Answer, ChangeLines, ChangesTarget, Framing, JsonChanges, NDJSON, Refusal};
+use crate::http::{Answer, ChangeLines, ChangesTarget, Field, Framing, JsonChanges, NDJSON, Refusal};
 
 /// `GET` of changes: a stream, or one answer for who prefers to wait for it.
 pub(super) fn changes<K: KeyValue>(call: &Call<'_, K>, request: &Request) -> Result<Reply, Refusal> {
@@ -49,7 +49,7 @@ async fn one_batch<K: KeyValue>(
         follower = rest;
         next = token.or(next);
         if !bytes.is_empty() {
-            let field = next.map(|token| ("ladoga-next", token));
+            let field = next.map(|token| Field::new("ladoga-next", token));
             return Ok(Outcome::Answer(Answer { field, ..Answer::content(NDJSON, bytes) }));
         }
         if !is_all {
@@ -59,7 +59,7 @@ async fn one_batch<K: KeyValue>(
         match wait_for_more(&door.core, link, (&mut *follower, &span), until).await {
             Next::More => {}
             Next::Silence | Next::Drain => {
-                let field = next.map(|token| ("ladoga-next", token));
+                let field = next.map(|token| Field::new("ladoga-next", token));
                 return Ok(Outcome::Answer(Answer { field, ..Answer::empty(StatusCode::NOT_MODIFIED) }));
             }
             Next::Revoked(refusal) => return Err(refusal),

@@ -11,7 +11,7 @@ use crate::slow::waiting_ns;
 
 /// `GET` of a range of entities.
 pub(super) fn range<K: KeyValue>(call: &Call<'_, K>, request: &Request) -> Result<Reply, Refusal> {
-    let target = RangeTarget::parse(&request.uri, call.door.nodes).map_err(Refusal::bad_request)?;
+    let target = RangeTarget::parse(request.query(), call.door.nodes).map_err(Refusal::bad_request)?;
     call.check_span(&target.range.span)?;
     let telling = Telling {
         framing: if request.version == Version::HTTP_11 { Framing::Chunked } else { Framing::Plain },

@@ -2,6 +2,7 @@ use ladoga_model::Replicas;
 use ladoga_service::KeyValue;
 
 use super::call::{Call, Outcome, Reply};
+use crate::http::Field;
 
 /// By how many replicas a request is served, if these are not those that it asks for.
 const FIELD: &str = "ladoga-replicas";
@@ -22,12 +23,12 @@ pub(super) fn tell_rounded<K: KeyValue>(call: &Call<'_, K>, asked: Replicas, rep
 }
 
 fn told(mut outcome: Outcome, Replicas { ack, from }: Replicas) -> Outcome {
-    let field = match &mut outcome {
+    let place = match &mut outcome {
         Outcome::Answer(answer) => &mut answer.field,
         Outcome::Stream(streamed) => &mut streamed.field,
         Outcome::Follow(_) | Outcome::Exchange(_) | Outcome::Peer(_) => return outcome,
     };
-    field.get_or_insert_with(|| (FIELD, format!("{ack}/{from}").into()));
+    place.get_or_insert_with(|| Field::new(FIELD, format!("{ack}/{from}")));
     outcome
 }
 
@@ -44,7 +45,7 @@ mod tests {
         let Outcome::Answer(answer) = told(Outcome::Answer(answer), Replicas { ack: 5, from: 5 }) else {
             panic!("it is an answer still")
         };
-        let mut room = [("", ""); Answer::FIELDS_MAX];
-        assert_eq!(answer.fields(&mut room), [("ladoga-replicas", "5/5")]);
+        let mut room = [("", &b""[..]); Answer::FIELDS_MAX];
+        assert_eq!(answer.fields(&mut room), [("ladoga-replicas", &b"5/5"[..])]);
     }
 }

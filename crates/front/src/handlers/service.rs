@@ -1,6 +1,5 @@
 use std::rc::Rc;
 
-use ladoga_http1::Uri;
 use ladoga_http1::server::Request;
 use ladoga_runtime::{AccessKind, Operation};
 use ladoga_service::KeyValue;
@@ -23,9 +22,9 @@ pub(crate) fn handle<K: KeyValue>(
     started_ns: u64,
 ) -> (Option<Operation>, Reply) {
     let call = Call { door, link, waited_ms: 0 };
-    match operation(&request.method, request.uri.path()) {
+    match operation(&request.method, request.path()) {
         Ok((operation, need)) => {
-            let operation = of_post(operation, &request.uri);
+            let operation = of_post(operation, request.query());
             let reply = admit(door, link, &request, need).and_then(|()| {
                 // Whoever is not let in has no say in what is recorded, and takes no room from others.
                 if let Some(traces) = &door.core.traces {
@@ -40,9 +39,9 @@ pub(crate) fn handle<K: KeyValue>(
 }
 
 /// A `POST` changes what its query says.
-fn of_post(operation: Operation, uri: &Uri) -> Operation {
+fn of_post(operation: Operation, query: &[u8]) -> Operation {
     match operation {
-        Operation::Increment if matches!(change(uri), Ok(EntityChange::Expire(_))) => Operation::Expire,
+        Operation::Increment if matches!(change(query), Ok(EntityChange::Expire(_))) => Operation::Expire,
         operation => operation,
     }
 }
@@ -59,7 +58,7 @@ impl<K: KeyValue> Call<'_, K> {
             Operation::Batch => batch::batch(self, &request),
             Operation::Status => admin::status(door, self.is_trusted()).map(Reply::now),
             Operation::Live => Ok(Reply::now(admin::live())),
-            Operation::Ready => admin::ready(door, &request.uri, self.is_trusted()).map(Reply::now),
+            Operation::Ready => admin::ready(door, request.query(), self.is_trusted()).map(Reply::now),
             Operation::Cluster => admin::cluster(door).map(Reply::now),
             Operation::Peer => {
                 admin::admit_peer(door, self.link, &request).map(|of_loop| Reply::Now(Outcome::Peer(of_loop)))
@@ -72,7 +71,7 @@ impl<K: KeyValue> Call<'_, K> {
             Operation::Hot => Ok(Reply::now(admin::hot(door, self.link))),
             Operation::Profile => {
                 let is_anybodys = door.access.guard.is_none();
-                let profile = admin::profile(&door.core, self.link, &request.uri, is_anybodys)?;
+                let profile = admin::profile(&door.core, self.link, &request, is_anybodys)?;
                 Ok(Reply::later(async move { Ok(Outcome::Answer(profile.await?)) }))
             }
         }
@@ -81,7 +80,8 @@ impl<K: KeyValue> Call<'_, K> {
     /// A read of one entity. An invalid request is refused before anything is waited for.
     fn read(&self, operation: Operation, request: Request) -> Result<Reply, Refusal> {
         let conditions = Conditions::of(&request).map_err(Refusal::bad_request)?;
-        let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;
+        let target =
+            EntityTarget::parse(request.into_query(), self.door.nodes).map_err(Refusal::bad_request)?;
         target.check_read().map_err(Refusal::bad_request)?;
         self.admit_key(AccessKind::Read, target.key())?;
         self.once_it_is_ready(move |call| {
@@ -94,13 +94,15 @@ impl<K: KeyValue> Call<'_, K> {
     fn write(&self, operation: Operation, request: Request) -> Result<Reply, Refusal> {
         let conditions = Conditions::of(&request).map_err(Refusal::bad_request)?;
         let precondition = conditions.of_write().map_err(Refusal::bad_request)?;
-        let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;
+        let body = request.body;
+        let target =
+            EntityTarget::parse(request.into_query(), self.door.nodes).map_err(Refusal::bad_request)?;
         target.check_ttl(operation == Operation::Put).map_err(Refusal::bad_request)?;
         self.admit_key(AccessKind::Write, target.key())?;
         if !precondition.is_none() {
             check_majority(target.replicas())?;
         }
-        let bytes = if operation == Operation::Put { put::value_bytes(request.body)? } else { 0 };
+        let bytes = if operation == Operation::Put { put::value_bytes(body)? } else { 0 };
         let asked = target.replicas();
         self.once_it_is_ready(move |call| {
             let reply = match operation {
@@ -115,8 +117,9 @@ impl<K: KeyValue> Call<'_, K> {
     fn change(&self, request: Request) -> Result<Reply, Refusal> {
         let conditions = Conditions::of(&request).map_err(Refusal::bad_request)?;
         let precondition = conditions.of_write().map_err(Refusal::bad_request)?;
-        let change = change(&request.uri).map_err(Refusal::bad_request)?;
-        let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;
+        let change = change(request.query()).map_err(Refusal::bad_request)?;
+        let target =
+            EntityTarget::parse(request.into_query(), self.door.nodes).map_err(Refusal::bad_request)?;
         self.admit_key(AccessKind::Write, target.key())?;
         check_majority(target.replicas())?;
         let asked = target.replicas();

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use ladoga_http1::Uri;
 use ladoga_model::Quote;
 use ladoga_runtime::Operation;
 use ladoga_service::{BackupStep, Begun, LogKept, LogSegment};
@@ -49,13 +48,13 @@ pub(crate) const BACKUP_PIECE_BYTES_MAX: u64 = 256 << 10;
 const FILE_BYTES_MAX: usize = 64;
 
 /// What a request to `/v0/backup` asks for.
-pub(crate) fn backup_step(operation: Operation, uri: &Uri) -> Result<BackupStep, BackupError> {
+pub(crate) fn backup_step(operation: Operation, query: &[u8]) -> Result<BackupStep, BackupError> {
     if operation == Operation::Backup {
-        let [after] = parameters(uri.query().unwrap_or(""), ["log_after"])?;
+        let [after] = parameters(query, ["log_after"])?;
         let after = number("log_after", after)?;
         return Ok(after.map_or(BackupStep::Begin, |after| BackupStep::Log { after }));
     }
-    let [id, file, offset, bytes] = parameters(uri.query().unwrap_or(""), ["id", "file", "offset", "bytes"])?;
+    let [id, file, offset, bytes] = parameters(query, ["id", "file", "offset", "bytes"])?;
     // Without a checkpoint, it is a file of the log.
     let is_log = operation == Operation::BackupFile && id.is_none();
     if let Some(file) = file.as_ref().filter(|_| is_log) {
@@ -157,8 +156,7 @@ mod tests {
     use super::*;
 
     fn step(operation: Operation, query: &str) -> Result<BackupStep, String> {
-        let uri = format!("/v0/backup?{query}").parse::<Uri>().expect("a URI");
-        backup_step(operation, &uri).map_err(|error| error.to_string())
+        backup_step(operation, query.as_bytes()).map_err(|error| error.to_string())
     }
 
     #[test]

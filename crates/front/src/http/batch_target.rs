@@ -1,4 +1,3 @@
-use ladoga_http1::Uri;
 use ladoga_model::{Durability, Replicas};
 
 use super::query::parameters;
@@ -17,9 +16,8 @@ pub(crate) struct BatchTarget {
 }
 
 impl BatchTarget {
-    /// Reads the query of `uri`, for a cluster of `nodes`.
-    pub(crate) fn parse(uri: &Uri, nodes: u32) -> Result<BatchTarget, TargetError> {
-        let query = uri.query().unwrap_or("");
+    /// Reads a query, for a cluster of `nodes`.
+    pub(crate) fn parse(query: &[u8], nodes: u32) -> Result<BatchTarget, TargetError> {
         let names = ["atomic", "replicas", "ack", "from", "fsync"];
         let [atomic, replicas, ack, from, fsync] = parameters(query, names)?;
         Ok(BatchTarget {
@@ -35,8 +33,7 @@ mod tests {
     use super::*;
 
     fn parse(query: &str) -> Result<BatchTarget, String> {
-        let uri = format!("/v0/batch{query}").parse::<Uri>().expect("a URI");
-        BatchTarget::parse(&uri, 3).map_err(|error| error.to_string())
+        BatchTarget::parse(query.trim_start_matches('?').as_bytes(), 3).map_err(|error| error.to_string())
     }
 
     #[test]

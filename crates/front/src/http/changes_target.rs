@@ -25,7 +25,7 @@ pub(crate) struct ChangesTarget {
 
 impl ChangesTarget {
     pub(crate) fn parse(request: &Request) -> Result<ChangesTarget, TargetError> {
-        let query = request.uri.query().unwrap_or("");
+        let query = request.query();
         let [start, end, prefix, since, values, scope] =
             parameters(query, ["start", "end", "prefix", "since", "values", "scope"])?;
         super::range_target::scope(scope.as_deref())?;

@@ -1,6 +1,5 @@
 use std::time::Duration;
 
-use ladoga_http1::Uri;
 use ladoga_model::Quote;
 use ladoga_profiler::{
     ALLOC_INTERVAL_BYTES_MAX, ALLOC_INTERVAL_BYTES_MIN, FREQUENCY_HZ_MAX, FREQUENCY_HZ_MIN, Format, Kind,
@@ -15,8 +14,8 @@ const SECONDS_DEFAULT: u32 = 30;
 const PREFIX: &str = "/debug/profile/";
 
 /// The kind of profile that a path asks for, if it is a profile's path.
-pub(super) fn profiled_kind(path: &str) -> Option<Kind> {
-    path.strip_prefix(PREFIX)?.parse().ok()
+pub(super) fn profiled_kind(path: &[u8]) -> Option<Kind> {
+    str::from_utf8(path.strip_prefix(PREFIX.as_bytes())?).ok()?.parse().ok()
 }
 
 /// Which profile a request is about.
@@ -69,11 +68,11 @@ pub(crate) enum ProfileTargetError {
 }
 
 impl ProfileTarget {
-    /// Reads the path and the query of `uri`, whose path is one of a profile.
-    pub(crate) fn parse(uri: &Uri) -> Result<ProfileTarget, ProfileTargetError> {
-        let kind = profiled_kind(uri.path()).expect("the route says that it is one");
+    /// Reads a path, which is one of a profile, and a query.
+    pub(crate) fn parse(path: &[u8], query: &[u8]) -> Result<ProfileTarget, ProfileTargetError> {
+        let kind = profiled_kind(path).expect("the route says that it is one");
         let names = ["seconds", "format", "hz", "alloc_interval"];
-        let [seconds, format, hz, interval] = parameters(uri.query().unwrap_or(""), names)?;
+        let [seconds, format, hz, interval] = parameters(query, names)?;
         let seconds = number("seconds", seconds.as_deref(), 1, SECONDS_MAX)?.unwrap_or(SECONDS_DEFAULT);
         let hz = number("hz", hz.as_deref(), FREQUENCY_HZ_MIN, FREQUENCY_HZ_MAX)?;
         let (least, most) = (ALLOC_INTERVAL_BYTES_MIN as u32, ALLOC_INTERVAL_BYTES_MAX as u32);
@@ -121,8 +120,9 @@ mod tests {
     use super::*;
 
     fn parse(target: &str) -> Result<ProfileTarget, String> {
-        let uri = format!("/debug/profile/{target}").parse::<Uri>().expect("a URI");
-        ProfileTarget::parse(&uri).map_err(|error| error.to_string())
+        let target = format!("/debug/profile/{target}");
+        let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+        ProfileTarget::parse(path.as_bytes(), query.as_bytes()).map_err(|error| error.to_string())
     }
 
     #[test]

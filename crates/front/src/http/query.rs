@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use ladoga_model::Quote;
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 
 /// What is wrong with a query.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,15 +25,16 @@ pub(crate) enum QueryError {
 /// Decoded according to RFC 3986: a plus is a plus. The whole query has to be well-formed, including the parameters that are
 /// ignored.
 pub(crate) fn parameters<'q, const N: usize>(
-    query: &'q str,
+    query: &'q [u8],
     names: [&'static str; N],
 ) -> Result<[Option<Cow<'q, [u8]>>; N], QueryError> {
     let mut values = [const { None }; N];
-    let is_plain = !query.as_bytes().contains(&b'%');
-    for pair in query.split('&') {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+    let is_plain = !query.contains(&b'%');
+    for pair in query.split(|&byte| byte == b'&') {
+        let name_bytes = memchr(b'=', pair).unwrap_or(pair.len());
+        let (name, value) = (&pair[..name_bytes], pair.get(name_bytes + 1..).unwrap_or(b""));
         let (name, value) = if is_plain {
-            (Cow::Borrowed(name.as_bytes()), Cow::Borrowed(value.as_bytes()))
+            (Cow::Borrowed(name), Cow::Borrowed(value))
         } else {
             (decode(name)?, decode(value)?)
         };
@@ -46,8 +47,7 @@ pub(crate) fn parameters<'q, const N: usize>(
     Ok(values)
 }
 
-fn decode(text: &str) -> Result<Cow<'_, [u8]>, QueryError> {
-    let bytes = text.as_bytes();
+fn decode(bytes: &[u8]) -> Result<Cow<'_, [u8]>, QueryError> {
     let Some(first) = bytes.iter().position(|&byte| byte == b'%') else {
         return Ok(Cow::Borrowed(bytes));
     };
@@ -78,9 +78,9 @@ fn bad_sequence(rest: &[u8]) -> QueryError {
 }
 
 /// The key of a query that says nothing else, and has nothing in it to be decoded, as most do.
-pub(super) fn lone_key(query: &str) -> Option<&str> {
-    let key = query.strip_prefix("id=")?;
-    memchr2(b'&', b'%', key.as_bytes()).is_none().then_some(key)
+pub(super) fn lone_key(query: &[u8]) -> Option<&[u8]> {
+    let key = query.strip_prefix(b"id=")?;
+    memchr2(b'&', b'%', key).is_none().then_some(key)
 }
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     fn id(query: &str) -> Result<Option<Vec<u8>>, QueryError> {
-        let [id] = parameters(query, ["id"])?;
+        let [id] = parameters(query.as_bytes(), ["id"])?;
         Ok(id.map(Cow::into_owned))
     }
 

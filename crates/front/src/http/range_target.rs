@@ -1,7 +1,6 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use ladoga_http1::Uri;
 use ladoga_model::{Quote, Replicas};
 use ladoga_service::{KeyRange, KeySpan, Scope};
 
@@ -22,10 +21,9 @@ pub(crate) struct RangeTarget {
 }
 
 impl RangeTarget {
-    /// Reads the query of `uri`, for a cluster of `nodes`.
-    pub(crate) fn parse(uri: &Uri, nodes: u32) -> Result<RangeTarget, TargetError> {
+    /// Reads a query, for a cluster of `nodes`.
+    pub(crate) fn parse(query: &[u8], nodes: u32) -> Result<RangeTarget, TargetError> {
         let names = ["start", "end", "prefix", "after", "limit", "reverse", "values", "count", "scope"];
-        let query = uri.query().unwrap_or("");
         let [start, end, prefix, after, limit, reverse, values, count, scope] = parameters(query, names)?;
         let [replicas, ack, from] = parameters(query, ["replicas", "ack", "from"])?;
         let scope = self::scope(scope.as_deref())?;
@@ -136,8 +134,7 @@ mod tests {
     use super::*;
 
     fn parse(query: &str) -> Result<RangeTarget, String> {
-        let uri = format!("/v0/entities{query}").parse::<Uri>().expect("a URI");
-        RangeTarget::parse(&uri, 1).map_err(|error| error.to_string())
+        RangeTarget::parse(query.trim_start_matches('?').as_bytes(), 1).map_err(|error| error.to_string())
     }
 
     fn span(query: &str) -> (Vec<u8>, Option<Vec<u8>>) {

@@ -9,7 +9,7 @@ use ladoga_runtime::OverCapacity;
 use ladoga_service::{Error, StoreError};
 
 use super::etag::ETag;
-use super::response::{Answer, RETRY_AFTER, TEXT};
+use super::response::{Answer, Field, RETRY_AFTER, TEXT};
 use crate::auth::{Throttled, Unauthorized};
 
 /// The head of a request may have this many bytes of headers.
@@ -24,25 +24,24 @@ pub(crate) struct Refusal {
     status: StatusCode,
     /// With the end of its last line.
     text: Bytes,
-    allow: Option<&'static str>,
     /// The version of the newest cell, if there is one.
     version: Option<Version>,
-    /// One more header field, by its lower-case name.
-    field: Option<(&'static str, Box<str>)>,
+    /// One more header field.
+    field: Option<Field>,
     closes: bool,
 }
 
 impl Refusal {
     fn new(status: StatusCode, mut line: String) -> Refusal {
         line.push('\n');
-        Refusal { status, text: Bytes::from(line), allow: None, version: None, field: None, closes: false }
+        Refusal { status, text: Bytes::from(line), version: None, field: None, closes: false }
     }
 
     /// One that is always the same, and costs nothing to make.
     fn fixed(status: StatusCode, text: &'static str) -> Refusal {
         debug_assert!(text.ends_with('\n'));
         let text = Bytes::from_static(text.as_bytes());
-        Refusal { status, text, allow: None, version: None, field: None, closes: false }
+        Refusal { status, text, version: None, field: None, closes: false }
     }
 
     /// `400`: the request is none, for the reason given.
@@ -51,8 +50,8 @@ impl Refusal {
     }
 
     /// `400`: there is no such path, but these.
-    pub(crate) fn unknown_path(path: &str, known: &str) -> Refusal {
-        let path = Quote::of(path.as_bytes());
+    pub(crate) fn unknown_path(path: &[u8], known: &str) -> Refusal {
+        let path = Quote::of(path);
         Refusal::bad_request(format_args!("the path {path} does not exist; expected {known}"))
     }
 
@@ -63,7 +62,7 @@ impl Refusal {
             Unauthorized::Invalid => "Bearer error=\"invalid_token\"",
             Unauthorized::Peer => "Ladoga-Peer",
         };
-        let field = Some(("www-authenticate", challenge.into()));
+        let field = Some(Field::new("www-authenticate", challenge));
         Refusal { field, ..Refusal::new(StatusCode::UNAUTHORIZED, why.to_string()) }
     }
 
@@ -96,7 +95,10 @@ impl Refusal {
     pub(crate) fn method_not_allowed(method: &Method, allow: &'static str) -> Refusal {
         let method = Quote::of(method.as_str().as_bytes());
         let line = format!("the method {method} is not allowed for this path; expected {allow}");
-        Refusal { allow: Some(allow), ..Refusal::new(StatusCode::METHOD_NOT_ALLOWED, line) }
+        Refusal {
+            field: Some(Field::new("allow", allow)),
+            ..Refusal::new(StatusCode::METHOD_NOT_ALLOWED, line)
+        }
     }
 
     /// `409`: another request of this kind is under way.
@@ -119,7 +121,7 @@ impl Refusal {
 
     /// `410`: the feed of changes cannot be followed from there on.
     pub(crate) fn gone(reason: impl Display, oldest: Box<str>) -> Refusal {
-        let field = Some(("ladoga-oldest", oldest)).filter(|(_, oldest)| !oldest.is_empty());
+        let field = (!oldest.is_empty()).then(|| Field::new("ladoga-oldest", oldest));
         Refusal { field, ..Refusal::new(StatusCode::GONE, reason.to_string()) }
     }
 
@@ -148,7 +150,7 @@ impl Refusal {
     /// `426`: peers speak another protocol.
     pub(crate) fn upgrade_required(upgrade: &str) -> Refusal {
         let line = format!("this path is only for nodes of the cluster; expected `Upgrade: {upgrade}`");
-        let field = Some(("upgrade", upgrade.into()));
+        let field = Some(Field::new("upgrade", upgrade));
         Refusal { field, ..Refusal::new(StatusCode::UPGRADE_REQUIRED, line) }
     }
 
@@ -218,7 +220,7 @@ impl Refusal {
 
     /// The same, for who is to come back after so many seconds.
     fn after(mut self, wait_s: u64) -> Refusal {
-        self.field = Some((RETRY_AFTER, wait_s.to_string().into()));
+        self.field = Some(Field::new(RETRY_AFTER, wait_s.to_string()));
         self
     }
 
@@ -236,8 +238,8 @@ impl Refusal {
     }
 
     #[cfg(test)]
-    pub(crate) fn allow(&self) -> Option<&'static str> {
-        self.allow
+    pub(crate) fn allow(&self) -> Option<&str> {
+        self.field.as_ref().filter(|field| field.name() == "allow").map(Field::value)
     }
 
     /// As the last bytes of a connection on which no request is understood any more.
@@ -255,9 +257,9 @@ impl Refusal {
 
 impl From<Refusal> for Answer {
     fn from(refusal: Refusal) -> Answer {
-        let Refusal { status, text, allow, version, field, closes } = refusal;
+        let Refusal { status, text, version, field, closes } = refusal;
         let etag = version.map(ETag::from);
-        Answer { status, allow, etag, field, is_last: closes, ..Answer::content(TEXT, text) }
+        Answer { status, etag, field, is_last: closes, ..Answer::content(TEXT, text) }
     }
 }
 
@@ -327,7 +329,7 @@ mod tests {
     #[test]
     fn what_is_temporary_says_when_to_come_back() {
         let answer = Answer::from(Refusal::unavailable("the node is opening"));
-        let fields = [("content-type", TEXT), ("retry-after", "1")];
+        let fields = [("content-type", TEXT.as_bytes()), ("retry-after", b"1")];
         assert_eq!(answer.fields(&mut Default::default()), fields);
         assert!(!answer.is_last);
     }
@@ -335,7 +337,10 @@ mod tests {
     #[test]
     fn a_method_is_answered_with_those_there_are() {
         let answer = Answer::from(Refusal::method_not_allowed(&Method::POST, "GET"));
-        assert_eq!(answer.fields(&mut Default::default()), [("content-type", TEXT), ("allow", "GET")]);
+        assert_eq!(
+            answer.fields(&mut Default::default()),
+            [("content-type", TEXT.as_bytes()), ("allow", b"GET")]
+        );
     }
 
     #[test]

@@ -14,20 +14,35 @@ pub(super) const RETRY_AFTER: &str = "retry-after";
 /// How long a client that was refused for lack of capacity should wait before it retries.
 const RETRY_AFTER_SECONDS: &str = "1";
 
+/// A header field that few answers have: the others should not be larger for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Field(Box<(&'static str, Box<str>)>);
+
+impl Field {
+    /// By its lower-case name.
+    pub(crate) fn new(name: &'static str, value: impl Into<Box<str>>) -> Field {
+        Field(Box::new((name, value.into())))
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.0.0
+    }
+
+    pub(crate) fn value(&self) -> &str {
+        &self.0.1
+    }
+}
+
 /// What a request is answered with, if that is in memory.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) content_type: Option<&'static str>,
-    /// The methods that there are, in place of the one that was asked for.
-    pub(crate) allow: Option<&'static str>,
-    /// What a profile holds: only nodes say so.
-    pub(crate) profile: Option<Box<str>>,
     /// The version of the cell that it is about.
     pub(crate) etag: Option<ETag>,
     /// When the value expires, in milliseconds since 1970, if it does.
     pub(crate) expires: Option<Box<str>>,
-    /// One more header field, by its lower-case name.
-    pub(crate) field: Option<(&'static str, Box<str>)>,
+    /// One more.
+    pub(crate) field: Option<Field>,
     pub(crate) body: Body,
     /// Whether the connection ends with it.
     pub(crate) is_last: bool,
@@ -35,7 +50,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// As many header fields as there may be.
-    pub(crate) const FIELDS_MAX: usize = 7;
+    pub(crate) const FIELDS_MAX: usize = 5;
 
     /// `200` with a value.
     pub(crate) fn value(value: Bytes) -> Answer {
@@ -60,18 +75,8 @@ impl Answer {
 
     /// An answer without a body.
     pub(crate) fn empty(status: StatusCode) -> Answer {
-        let (content_type, allow, profile, etag, expires, field) = (None, None, None, None, None, None);
-        Answer {
-            status,
-            content_type,
-            allow,
-            profile,
-            etag,
-            expires,
-            field,
-            body: Body::Empty,
-            is_last: false,
-        }
+        let (content_type, etag, expires, field) = (None, None, None, None);
+        Answer { status, content_type, etag, expires, field, body: Body::Empty, is_last: false }
     }
 
     /// The same about a cell of this version.
@@ -82,19 +87,17 @@ impl Answer {
     /// The header fields, in `room`.
     pub(crate) fn fields<'r>(
         &'r self,
-        room: &'r mut [(&'static str, &'r str); Answer::FIELDS_MAX],
-    ) -> &'r [(&'static str, &'r str)] {
-        let says_when = matches!(self.field, Some((RETRY_AFTER, _)));
+        room: &'r mut [(&'static str, &'r [u8]); Answer::FIELDS_MAX],
+    ) -> &'r [(&'static str, &'r [u8])] {
+        let says_when = self.field.as_ref().is_some_and(|field| field.name() == RETRY_AFTER);
         let is_temporary = self.status == StatusCode::SERVICE_UNAVAILABLE && !says_when;
         let retry_after = is_temporary.then_some(RETRY_AFTER_SECONDS);
         let fields = [
-            ("content-type", self.content_type),
-            ("allow", self.allow),
-            (RETRY_AFTER, retry_after),
-            ("ladoga-profile", self.profile.as_deref()),
-            ("etag", self.etag.as_ref().map(ETag::as_str)),
-            ("ladoga-expires", self.expires.as_deref()),
-            self.field.as_ref().map_or(("", None), |(name, value)| (*name, Some(&**value))),
+            ("content-type", self.content_type.map(str::as_bytes)),
+            (RETRY_AFTER, retry_after.map(str::as_bytes)),
+            ("etag", self.etag.as_ref().map(ETag::as_bytes)),
+            ("ladoga-expires", self.expires.as_deref().map(str::as_bytes)),
+            self.field.as_ref().map_or(("", None), |field| (field.name(), Some(field.value().as_bytes()))),
         ];
         let mut count = 0;
         for (name, value) in fields {

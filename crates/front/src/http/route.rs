@@ -78,13 +78,13 @@ static ROUTES: [Route; 14] = [
 ];
 
 impl Route {
-    fn is_for(&self, path: &str) -> bool {
-        if self.path == PROFILES { profiled_kind(path).is_some() } else { self.path == path }
+    fn is_for(&self, path: &[u8]) -> bool {
+        if self.path == PROFILES { profiled_kind(path).is_some() } else { self.path.as_bytes() == path }
     }
 }
 
 /// Which operation a method and a path ask for, and what that needs.
-pub(crate) fn operation(method: &Method, path: &str) -> Result<(Operation, Need), Refusal> {
+pub(crate) fn operation(method: &Method, path: &[u8]) -> Result<(Operation, Need), Refusal> {
     let Some(route) = ROUTES.iter().find(|route| route.is_for(path)) else {
         return Err(Refusal::unknown_path(path, &known_paths()));
     };
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn asked_for(method: &Method, path: &str) -> Option<Operation> {
-        operation(method, path).ok().map(|(operation, _)| operation)
+        operation(method, path.as_bytes()).ok().map(|(operation, _)| operation)
     }
     use ladoga_http1::StatusCode;
 
@@ -134,11 +134,17 @@ mod tests {
         for (path, probe) in [("/livez", Operation::Live), ("/readyz", Operation::Ready)] {
             assert_eq!(asked_for(&Method::GET, path), Some(probe));
             assert_eq!(asked_for(&Method::HEAD, path), Some(probe));
-            assert_eq!(operation(&Method::PUT, path).expect_err("no such method").allow(), Some("GET, HEAD"));
+            assert_eq!(
+                operation(&Method::PUT, path.as_bytes()).expect_err("no such method").allow(),
+                Some("GET, HEAD")
+            );
         }
         for (path, asked) in [("/v0/repair", Operation::Repair), ("/v0/batch", Operation::Batch)] {
             assert_eq!(asked_for(&Method::POST, path), Some(asked));
-            assert_eq!(operation(&Method::GET, path).expect_err("no such method").allow(), Some("POST"));
+            assert_eq!(
+                operation(&Method::GET, path.as_bytes()).expect_err("no such method").allow(),
+                Some("POST")
+            );
         }
         assert_eq!(asked_for(&Method::GET, "/v0/cluster"), Some(Operation::Cluster));
         assert_eq!(asked_for(&Method::GET, "/v0/peer"), Some(Operation::Peer));
@@ -159,7 +165,7 @@ mod tests {
 
     #[test]
     fn another_method_is_told_which_ones_there_are() {
-        let refusal = operation(&Method::PATCH, "/v0/entity").expect_err("no such method");
+        let refusal = operation(&Method::PATCH, b"/v0/entity").expect_err("no such method");
         assert_eq!(refusal.status(), StatusCode::METHOD_NOT_ALLOWED);
         assert_eq!(refusal.allow(), Some("GET, HEAD, PUT, DELETE, POST"));
         for path in [
@@ -172,7 +178,7 @@ mod tests {
             "/v0/hot",
             "/debug/profile/cpu",
         ] {
-            let refusal = operation(&Method::PUT, path).expect_err("no such method");
+            let refusal = operation(&Method::PUT, path.as_bytes()).expect_err("no such method");
             assert_eq!(refusal.allow(), Some("GET"), "{path}");
         }
     }
@@ -192,7 +198,7 @@ mod tests {
         let paths = ["/", "", "/v0", "/v0/entity/", "/v1/entity", "/V0/entity", "*", "/v0//entity"];
         let profiles = ["/debug/profile", "/debug/profile/", "/debug/profile/heap", PROFILES];
         for path in paths.into_iter().chain(profiles) {
-            let refusal = operation(&Method::GET, path).expect_err("no such path");
+            let refusal = operation(&Method::GET, path.as_bytes()).expect_err("no such path");
             assert_eq!(refusal.status(), StatusCode::BAD_REQUEST, "{path}");
         }
         let said = known_paths();

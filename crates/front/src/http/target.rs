@@ -1,12 +1,12 @@
 use std::borrow::Cow;
-use std::ops::Range;
 
+use bytes::{Buf, Bytes};
+use ladoga_http1::Method;
 use ladoga_http1::server::Request;
-use ladoga_http1::{Method, Uri};
 use ladoga_model::{
     Durability, KEY_BYTES_MAX, KeyError, Quote, Replicas, ReplicasError, Ttl, TtlError, check_key,
 };
-use memchr::memchr;
+use memchr::memchr2;
 
 use super::lifetime::Lifetime;
 use super::query::{QueryError, lone_key, parameters};
@@ -91,63 +91,42 @@ pub(crate) enum TargetError {
     PutForEver,
 }
 
-/// The key of a request: a part of its URI if nothing had to be decoded.
-#[derive(Debug, Clone)]
-enum Key {
-    InUri { uri: Uri, range: Range<u32> },
-    Decoded(Vec<u8>),
-}
-
 /// Which entity a request is about.
 #[derive(Debug, Clone)]
 pub(crate) struct EntityTarget {
-    key: Key,
+    /// A part of the query if nothing had to be decoded.
+    key: Bytes,
     replicas: Replicas,
     life: Option<Lifetime>,
     durability: Option<Durability>,
 }
 
 impl EntityTarget {
-    /// Reads the query of `uri`, for a cluster of `nodes`.
-    pub(crate) fn parse(uri: Uri, nodes: u32) -> Result<EntityTarget, TargetError> {
-        let query = uri.query().unwrap_or("");
-        if let Some(id) = lone_key(query) {
-            key("id", Some(Cow::Borrowed(id.as_bytes())))?;
-            let range = (query.len() - id.len()) as u32..query.len() as u32;
+    /// Reads a query, for a cluster of `nodes`.
+    pub(crate) fn parse(mut query: Bytes, nodes: u32) -> Result<EntityTarget, TargetError> {
+        if let Some(id) = lone_key(&query) {
+            key("id", Some(Cow::Borrowed(id)))?;
             let replicas = Replicas::parse(None, None, None, nodes)?;
-            return Ok(EntityTarget {
-                key: Key::InUri { uri, range },
-                replicas,
-                life: None,
-                durability: None,
-            });
+            let start = query.len() - id.len();
+            query.advance(start);
+            return Ok(EntityTarget { key: query, replicas, life: None, durability: None });
         }
         let names = ["id", "replicas", "ack", "from", "ttl", "fsync"];
-        let [id, replicas, ack, from, ttl, fsync] = parameters(query, names)?;
+        let [id, replicas, ack, from, ttl, fsync] = parameters(&query, names)?;
         let id = key("id", id)?;
         let replicas = Replicas::parse(replicas.as_deref(), ack.as_deref(), from.as_deref(), nodes)?;
         let life = ttl.map(|ttl| Lifetime::parse(&ttl)).transpose()?;
         let durability = fsync.map(|fsync| durability(&fsync)).transpose()?;
         let key = match id {
-            Cow::Owned(decoded) => Key::Decoded(decoded),
-            Cow::Borrowed(slice) => {
-                let start = (slice.as_ptr().addr() - query.as_ptr().addr()) as u32;
-                let range = start..start + slice.len() as u32;
-                Key::InUri { uri, range }
-            }
+            Cow::Owned(decoded) => Bytes::from(decoded),
+            Cow::Borrowed(part) => query.slice_ref(part),
         };
         Ok(EntityTarget { key, replicas, life, durability })
     }
 
     /// The key.
     pub(crate) fn key(&self) -> &[u8] {
-        match &self.key {
-            Key::InUri { uri, range } => {
-                let query = uri.query().unwrap_or("").as_bytes();
-                &query[range.start as usize..range.end as usize]
-            }
-            Key::Decoded(key) => key,
-        }
+        &self.key
     }
 }
 
@@ -205,17 +184,19 @@ pub(super) fn key<'q>(
 
 /// The key that a request will look up, if a glance tells that it will look one up at all.
 pub(crate) fn key_to_read(request: &Request) -> Option<&[u8]> {
-    if request.method != Method::GET || request.uri.path() != ENTITY {
+    if request.method != Method::GET || request.path() != ENTITY.as_bytes() {
         return None;
     }
-    let query = request.uri.query()?.as_bytes().strip_prefix(b"id=")?;
-    let key = &query[..memchr(b'&', query).unwrap_or(query.len())];
-    (!key.contains(&b'%')).then_some(key)
+    let query = request.query().strip_prefix(b"id=")?;
+    match memchr2(b'&', b'%', query) {
+        None => Some(query),
+        Some(end) => (query[end] == b'&').then(|| &query[..end]),
+    }
 }
 
 /// Whether a query has `verbose` in it, with any value or none.
-pub(crate) fn is_verbose(uri: &Uri) -> Result<bool, QueryError> {
-    let [verbose] = parameters(uri.query().unwrap_or(""), ["verbose"])?;
+pub(crate) fn is_verbose(query: &[u8]) -> Result<bool, QueryError> {
+    let [verbose] = parameters(query, ["verbose"])?;
     Ok(verbose.is_some())
 }
 
@@ -226,8 +207,8 @@ mod tests {
     use super::*;
 
     fn entity(query: &str) -> Result<Vec<u8>, String> {
-        let uri = format!("/v0/entity{query}").parse::<Uri>().expect("a URI");
-        EntityTarget::parse(uri, 1).map(|target| target.key().to_vec()).map_err(|error| error.to_string())
+        let query = Bytes::copy_from_slice(query.trim_start_matches('?').as_bytes());
+        EntityTarget::parse(query, 1).map(|target| target.key().to_vec()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -270,8 +251,7 @@ mod tests {
     #[test]
     fn a_value_may_have_a_time_to_live_where_it_is_written() {
         let target = |query: &str| {
-            let uri = format!("/v0/entity?id=key{query}").parse::<Uri>().expect("a URI");
-            EntityTarget::parse(uri, 1).map_err(|error| error.to_string())
+            EntityTarget::parse(format!("id=key{query}").into(), 1).map_err(|error| error.to_string())
         };
         let put = target("&ttl=60s").expect("a time to live");
         assert_eq!(put.ttl().map(Ttl::ms), Some(60_000));
@@ -290,8 +270,7 @@ mod tests {
     #[test]
     fn a_write_may_say_how_durable_it_is_to_be() {
         let target = |query: &str| {
-            let uri = format!("/v0/entity?id=key{query}").parse::<Uri>().expect("a URI");
-            EntityTarget::parse(uri, 1).map_err(|error| error.to_string())
+            EntityTarget::parse(format!("id=key{query}").into(), 1).map_err(|error| error.to_string())
         };
         let asked = |query: &str| target(query).map(|target| target.durability());
         for durability in Durability::ALL {

@@ -1,11 +1,13 @@
 use std::mem::MaybeUninit;
 
 use bytes::{Buf, Bytes, BytesMut};
-use http::{Method, Uri, Version};
+use http::{Method, Version};
 use httparse::Status;
 use memchr::memchr;
 
 use super::asker::{Asker, Span, span};
+use super::characters::is_of_host;
+use super::target::Target;
 
 /// How large the head of a request may be.
 #[derive(Debug, Clone, Copy)]
@@ -64,8 +66,6 @@ pub enum BodyLength {
 pub struct Request {
     /// What to do.
     pub method: Method,
-    /// With what.
-    pub uri: Uri,
     /// HTTP/1.1 or HTTP/1.0.
     pub version: Version,
     /// Where the body ends.
@@ -76,13 +76,29 @@ pub struct Request {
     pub expects_continue: bool,
     /// Whether there is an `If-Match` or an `If-None-Match`.
     pub may_be_conditional: bool,
+    target: Target,
     asker: Asker,
     /// The head as it came, and the offset of the header fields.
     head: Bytes,
-    line_bytes: usize,
+    line_bytes: u32,
 }
 
 impl Request {
+    /// The path of what it is about: text.
+    pub fn path(&self) -> &[u8] {
+        self.target.path(&self.head)
+    }
+
+    /// The query behind the path, which is empty if there is none: text.
+    pub fn query(&self) -> &[u8] {
+        self.target.query(&self.head)
+    }
+
+    /// The query, for who needs no more of the request.
+    pub fn into_query(self) -> Bytes {
+        self.target.into_query(self.head)
+    }
+
     /// The value of `Host`, which is empty if there is none.
     pub fn host(&self) -> &[u8] {
         self.part(self.asker.host)
@@ -113,7 +129,7 @@ impl Request {
 
     /// The values of the header fields of this name, in their order.
     pub fn fields<'r>(&'r self, name: &'r str) -> impl Iterator<Item = &'r [u8]> {
-        self.head[self.line_bytes..].split(|&byte| byte == b'\n').filter_map(move |line| {
+        self.head[self.line_bytes as usize..].split(|&byte| byte == b'\n').filter_map(move |line| {
             let colon = memchr(b':', line)?;
             line[..colon].eq_ignore_ascii_case(name.as_bytes()).then(|| line[colon + 1..].trim_ascii())
         })
@@ -143,10 +159,10 @@ pub(crate) fn take_request(
     if *looked_bytes > 0 && !has_ended && !is_worth_a_look(input, *looked_bytes) {
         return Ok(None);
     }
-    let line = &input[..input.len().min(limits.line_bytes_max)];
-    let bytes_max = match memchr(b'\n', line) {
+    let line_bytes = memchr(b'\n', &input[..input.len().min(limits.line_bytes_max)]).map(|end| end + 1);
+    let bytes_max = match line_bytes {
         // With the empty line at the end.
-        Some(end) => end + 1 + limits.fields_bytes_max + 2,
+        Some(line_bytes) => line_bytes + limits.fields_bytes_max + 2,
         None => limits.line_bytes_max,
     };
     let Some(head) = parse(&input[..input.len().min(bytes_max)], limits)? else {
@@ -158,20 +174,20 @@ pub(crate) fn take_request(
     };
     *looked_bytes = 0;
     let bytes = input.split_to(head.bytes).freeze();
-    let uri = Uri::from_maybe_shared(bytes.slice(head.target)).map_err(|_| BadRequest::Target)?;
+    let target = Target::of(&bytes, head.target).ok_or(BadRequest::Target)?;
     let Facts { version, body, keeps_alive, expects_continue, may_be_conditional, asker } = head.facts;
-    let (method, line_bytes) = (head.method, head.line_bytes);
     Ok(Some(Request {
-        method,
-        uri,
+        method: head.method,
         version,
         body,
         keeps_alive,
         expects_continue,
         may_be_conditional,
+        target,
         asker,
+        // Without an end of the line, it would not be complete.
+        line_bytes: line_bytes.unwrap_or(bytes.len()) as u32,
         head: bytes,
-        line_bytes,
     }))
 }
 
@@ -202,7 +218,6 @@ fn is_worth_a_look(input: &[u8], looked_bytes: usize) -> bool {
 struct Parsed {
     method: Method,
     target: std::ops::Range<usize>,
-    line_bytes: usize,
     bytes: usize,
     facts: Facts,
 }
@@ -232,11 +247,9 @@ fn parse_into<'b>(
     let version = if version == 1 { Version::HTTP_11 } else { Version::HTTP_10 };
     let facts = Facts::of(version, request.headers, bytes)?;
     let start = path.as_ptr().addr() - bytes.as_ptr().addr();
-    let line_bytes = memchr(b'\n', bytes).map_or(head_bytes, |end| end + 1);
     Ok(Some(Parsed {
         method: Method::from_bytes(method.as_bytes()).map_err(|_| httparse::Error::Token)?,
         target: start..start + path.len(),
-        line_bytes,
         bytes: head_bytes,
         facts,
     }))
@@ -306,11 +319,6 @@ impl Facts {
         let keeps_alive = !says_close && (is_new || says_keep_alive);
         Ok(Facts { version, body, keeps_alive, expects_continue, may_be_conditional, asker })
     }
-}
-
-/// RFC 3986, 3.2.2 and 3.2.3: a name or an address, and perhaps a port.
-fn is_of_host(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(&byte)
 }
 
 fn number(value: &[u8]) -> Result<u64, BadRequest> {

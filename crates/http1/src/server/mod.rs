@@ -10,6 +10,7 @@
 //! the last bytes that are sent.
 //!
 //! - `head`: request lines and header fields, bounded and strict; `asker`: what they say about who asks
+//! - `target`: what a request is about; `characters`: which ones are allowed where
 //! - `body`: the end of a body, by its length or by chunks
 //! - `reply`: the heads of answers
 //! - `timing`: which side waits for the other, and for how long
@@ -17,9 +18,11 @@
 
 mod asker;
 mod body;
+mod characters;
 mod connection;
 mod head;
 mod reply;
+mod target;
 mod timing;
 
 pub use body::{BadBody, Piece};

@@ -15,7 +15,7 @@ pub struct ReplyHead<'a> {
     /// What became of the request.
     pub status: StatusCode,
     /// Header fields, by lower-case names; not those that say how long the answer is and what becomes of the connection.
-    pub fields: &'a [(&'a str, &'a str)],
+    pub fields: &'a [(&'a str, &'a [u8])],
     /// How long it is.
     pub length: ReplyLength,
     /// When it was made, as RFC 9110, 5.6.7 wants it.
@@ -54,15 +54,19 @@ impl ReplyHead<'_> {
             Some((_, line)) => out.extend_from_slice(line),
             None => {
                 let reason = self.status.canonical_reason().unwrap_or("Unknown");
-                extend(out, &["HTTP/1.1 ", self.status.as_str(), " ", reason, "\r\n"]);
+                extend(
+                    out,
+                    &[b"HTTP/1.1 ", self.status.as_str().as_bytes(), b" ", reason.as_bytes(), b"\r\n"],
+                );
             }
         }
         for (name, value) in self.fields {
             debug_assert!(
-                value.bytes().all(|byte| byte == b'\t' || !byte.is_ascii_control()),
-                "{name}: {value:?}"
+                value.iter().all(|&byte| byte == b'\t' || !byte.is_ascii_control()),
+                "{name}: {}",
+                value.escape_ascii()
             );
-            extend(out, &[name, ": ", value, "\r\n"]);
+            extend(out, &[name.as_bytes(), b": ", value, b"\r\n"]);
         }
         match self.length {
             // RFC 9110, 8.6: a `204` has no body that could have a length; the length in a `304` would be that of a body which
@@ -86,12 +90,12 @@ impl ReplyHead<'_> {
             (Persistence::Close, false) => b"connection: close\r\n",
             (Persistence::Close, true) => b"connection: close, upgrade\r\n",
         });
-        extend(out, &["date: ", self.date, "\r\n\r\n"]);
+        extend(out, &[b"date: ", self.date.as_bytes(), b"\r\n\r\n"]);
     }
 }
 
-fn extend(out: &mut Vec<u8>, texts: &[&str]) {
-    texts.iter().for_each(|text| out.extend_from_slice(text.as_bytes()));
+fn extend(out: &mut Vec<u8>, parts: &[&[u8]]) {
+    parts.iter().for_each(|part| out.extend_from_slice(part));
 }
 
 fn extend_decimal(out: &mut Vec<u8>, number: u64) {
@@ -113,7 +117,7 @@ mod tests {
     use super::*;
 
     fn written(status: StatusCode, length: ReplyLength, persistence: Persistence) -> String {
-        let head = ReplyHead { status, fields: &[("allow", "GET")], length, date: "now" };
+        let head = ReplyHead { status, fields: &[("allow", b"GET")], length, date: "now" };
         let mut out = Vec::new();
         head.write(&mut out, true, persistence);
         String::from_utf8(out).expect("text")

@@ -61,8 +61,9 @@ fn read_by_hyper(bytes: &[u8]) -> Vec<Seen> {
                 };
                 bytes.extend(frame.into_data().unwrap_or_default());
             }
-            let (method, uri) = (parts.method.to_string(), parts.uri.to_string());
-            seen.borrow_mut().push(Seen { method, uri, body: bytes });
+            let (path, query) = (parts.uri.path().to_owned(), parts.uri.query().unwrap_or("").to_owned());
+            let method = parts.method.to_string();
+            seen.borrow_mut().push(Seen { method, path, query, body: bytes });
             Ok(answer(StatusCode::NOT_FOUND))
         }
     });

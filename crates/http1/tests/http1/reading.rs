@@ -7,7 +7,8 @@ use ladoga_http1::server::{BadBody, BadRequest, Connection, HeadLimits, Piece, R
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) method: String,
-    pub(crate) uri: String,
+    pub(crate) path: String,
+    pub(crate) query: String,
     pub(crate) body: Vec<u8>,
 }
 
@@ -63,7 +64,9 @@ fn next<'p>(
             None => arrive(connection),
         }
     };
-    let seen = |body| Some(Seen { method: request.method.to_string(), uri: request.uri.to_string(), body });
+    let text = |part: &[u8]| String::from_utf8(part.to_vec()).expect("text");
+    let (path, query) = (text(request.path()), text(request.query()));
+    let seen = |body| Some(Seen { method: request.method.to_string(), path, query, body });
     // One that is cut arrives in pieces: both ways have to see the same.
     if let Some(body) = connection.take_arrived_body() {
         return Ok(seen(body.to_vec()));

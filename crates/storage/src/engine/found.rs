@@ -4,7 +4,7 @@ use ladoga_model::{Stamp, Version};
 use crate::blob::BlobRef;
 use crate::error::Error;
 use crate::record::Kind;
-use crate::value::{Cell, Value, value_from_parts};
+use crate::value::{Cell, Value, large_value};
 
 /// The newest cell of a key.
 #[derive(Debug)]
@@ -40,10 +40,11 @@ impl Found {
         match self {
             Found::Nothing => Ok(None),
             Found::Cell { stamp, kind: Kind::Tombstone, .. } => Ok(Some(Cell::tombstone(stamp))),
-            Found::Cell { stamp, kind, value, blob } => {
-                let keep = value.clone();
-                let value = value_from_parts(kind, &value, move |_| keep, |_| blob)?;
-                Ok(Some(Cell { stamp, value: Some(value) }))
+            Found::Cell { stamp, kind: Kind::Value, value, .. } => {
+                Ok(Some(Cell { stamp, value: Some(Value::Inline(value)) }))
+            }
+            Found::Cell { stamp, kind: Kind::Blob, value, blob } => {
+                Ok(Some(Cell { stamp, value: Some(large_value(&value, |_| blob)?) }))
             }
         }
     }

@@ -4,7 +4,7 @@ use super::Snapshot;
 use crate::error::Error;
 use crate::iterator::{Merge, Source};
 use crate::record::{Kind, Record};
-use crate::value::{Cell, Value, value_from_parts};
+use crate::value::{Cell, Value, large_value};
 
 /// The records of a key range in a snapshot, from both ends. May wait for the disk.
 pub struct Range {
@@ -219,10 +219,8 @@ fn set_behind(bound: &mut Vec<u8>, key: &[u8]) {
 pub(crate) fn cell_of(record: &Record<'_>, source: &Source) -> Result<(Bytes, Cell), Error> {
     let value = match record.kind {
         Kind::Tombstone => None,
-        Kind::Value | Kind::Blob => {
-            let (keep, refer) = (|bytes: &[u8]| source.keep(bytes), |number| source.blob_ref(number));
-            Some(value_from_parts(record.kind, record.value, keep, refer)?)
-        }
+        Kind::Value => Some(Value::Inline(source.keep(record.value))),
+        Kind::Blob => Some(large_value(record.value, |number| source.blob_ref(number))?),
     };
     Ok((Bytes::copy_from_slice(record.key), Cell { stamp: record.stamp, value }))
 }

@@ -26,7 +26,7 @@ use stream::BatchStream;
 
 /// `POST` of a batch.
 pub(super) fn batch<K: KeyValue>(call: &Call<'_, K>, request: &Request) -> Result<Reply, Refusal> {
-    let target = BatchTarget::parse(&request.uri, call.door.nodes).map_err(Refusal::bad_request)?;
+    let target = BatchTarget::parse(request.query(), call.door.nodes).map_err(Refusal::bad_request)?;
     let framing = if request.version == Version::HTTP_11 { Framing::Chunked } else { Framing::Plain };
     let body = request.body;
     call.once_it_is_ready(move |call| {

@@ -278,7 +278,7 @@ impl<K: KeyValue> BatchStream<K> {
         }
         let is_last = self.is_draining() || matches!(self.input, BatchInput::Cut(_));
         let date = self.lines.door.core.date();
-        let fields = [("content-type", NDJSON)];
+        let fields = [("content-type", NDJSON.as_bytes())];
         let head =
             ReplyHead { status: StatusCode::OK, fields: &fields, length: ReplyLength::Unknown, date: &date };
         self.link.http().begin_answer_early(&head, is_last);

@@ -1,0 +1,105 @@
+use bytes::{Buf, Bytes};
+use http::Uri;
+
+use super::asker::{Span, span};
+use super::characters::is_of_path;
+
+/// What a request is about, by its places in the head.
+#[derive(Debug, Clone)]
+pub(super) enum Target {
+    /// A path, and perhaps a query behind it, of characters that may be in both.
+    Plain { path: Span, query: Span },
+    /// Any other form (RFC 9112, 3.2), and any other character.
+    Other(Box<Uri>),
+}
+
+impl Target {
+    /// Of the head, these bytes; `None` if they are no target.
+    pub(super) fn of(head: &Bytes, target: std::ops::Range<usize>) -> Option<Target> {
+        let bytes = &head[target.clone()];
+        let path_bytes = bytes.iter().position(|&byte| !is_of_path(byte)).unwrap_or(bytes.len());
+        let (path, rest) = bytes.split_at(path_bytes);
+        let query = rest.strip_prefix(b"?").unwrap_or(rest);
+        let is_plain =
+            path.first() == Some(&b'/') && query.iter().all(|&byte| is_of_path(byte) || byte == b'?');
+        if !is_plain {
+            return Uri::from_maybe_shared(head.slice(target)).ok().map(|uri| Target::Other(Box::new(uri)));
+        }
+        Some(Target::Plain { path: span(head, path), query: span(head, query) })
+    }
+
+    pub(super) fn path<'t>(&'t self, head: &'t [u8]) -> &'t [u8] {
+        match self {
+            Target::Plain { path: (start, end), .. } => &head[*start as usize..*end as usize],
+            Target::Other(uri) => uri.path().as_bytes(),
+        }
+    }
+
+    pub(super) fn query<'t>(&'t self, head: &'t [u8]) -> &'t [u8] {
+        match self {
+            Target::Plain { query: (start, end), .. } => &head[*start as usize..*end as usize],
+            Target::Other(uri) => uri.query().unwrap_or("").as_bytes(),
+        }
+    }
+
+    /// The query, in what the head was in.
+    pub(super) fn into_query(self, mut head: Bytes) -> Bytes {
+        match self {
+            Target::Plain { query: (start, end), .. } => {
+                head.truncate(end as usize);
+                head.advance(start as usize);
+                head
+            }
+            Target::Other(uri) => Bytes::copy_from_slice(uri.query().unwrap_or("").as_bytes()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_found_by_its_places_is_what_a_uri_says() {
+        let prefix = "GET ";
+        let plain =
+            ["/", "/?", "/a", "/a?", "/a?b=c", "/a?b?c", "//a/?/", "/%zz?%", "/v0/entity?id=a@b:c'!*~"];
+        for text in plain {
+            let head = Bytes::from(format!("{prefix}{text} HTTP/1.1\r\n\r\n"));
+            let target = Target::of(&head, prefix.len()..prefix.len() + text.len()).expect(text);
+            assert!(matches!(target, Target::Plain { .. }), "{text}");
+            let uri = text.parse::<Uri>().expect(text);
+            assert_eq!(target.path(&head), uri.path().as_bytes(), "{text}");
+            assert_eq!(target.query(&head), uri.query().unwrap_or("").as_bytes(), "{text}");
+            assert_eq!(target.clone().into_query(head.clone()), target.query(&head), "{text}");
+        }
+        for (text, path, query) in [
+            ("/a?b=c#d", "/a", "b=c"),
+            ("http://h?x", "/", "x"),
+            ("http://h:1/a?x#y", "/a", "x"),
+            ("*", "*", ""),
+            ("h:80", "", ""),
+            ("/\u{e9}?\u{e9}", "/\u{e9}", "\u{e9}"),
+        ] {
+            let head = Bytes::from(format!("{prefix}{text} HTTP/1.1\r\n\r\n"));
+            let target = Target::of(&head, prefix.len()..prefix.len() + text.len()).expect(text);
+            let found = (target.path(&head), target.query(&head));
+            assert_eq!(found, (path.as_bytes(), query.as_bytes()), "{text}");
+            assert_eq!(target.into_query(head), query, "{text}");
+        }
+        for text in ["", "a/b", "/a b", "/\u{7f}", "/<"] {
+            let head = Bytes::copy_from_slice(text.as_bytes());
+            let is_uri = text.parse::<Uri>().is_ok();
+            assert_eq!(Target::of(&head, 0..text.len()).is_some(), is_uri, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_plain_character_may_be_in_a_path_and_in_a_query() {
+        for byte in (0..=u8::MAX).filter(|&byte| is_of_path(byte)) {
+            let character = char::from(byte);
+            let uri = format!("/{character}?{character}").parse::<Uri>().expect("a URI");
+            assert_eq!((uri.path().len(), uri.query()), (2, Some(&*character.to_string())));
+        }
+    }
+}

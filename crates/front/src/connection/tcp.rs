@@ -79,14 +79,12 @@ impl Tcp {
     /// Answers how many bytes were written.
     pub(super) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         loop {
+            ready!(self.0.poll_write_ready(context))?;
             let written = self.0.try_io(Interest::WRITABLE, || {
                 rustix::net::send(&self.0, bytes, SendFlags::NOSIGNAL).map_err(io::Error::from)
             });
             match written {
-                // Only now, as there is room nearly always.
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    ready!(self.0.poll_write_ready(context))?;
-                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 done => return Poll::Ready(done),
             }
         }

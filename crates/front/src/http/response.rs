@@ -48,6 +48,9 @@ pub(crate) struct Answer {
     pub(crate) is_last: bool,
 }
 
+// It is moved some ten times, which up to this size needs no call of `memcpy`.
+const _: () = assert!(size_of::<Answer>() <= 128, "an answer is small");
+
 impl Answer {
     /// As many header fields as there may be.
     pub(crate) const FIELDS_MAX: usize = 5;

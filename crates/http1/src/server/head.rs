@@ -83,6 +83,9 @@ pub struct Request {
     line_bytes: u32,
 }
 
+// It is moved several times, which up to this size needs no call of `memcpy`.
+const _: () = assert!(size_of::<Request>() <= 128, "a request is small");
+
 impl Request {
     /// The path of what it is about: text.
     pub fn path(&self) -> &[u8] {

@@ -100,8 +100,11 @@ def main():
     for number in range(arguments.rounds):
         for name in ["before", "after"] if number % 2 == 0 else ["after", "before"]:
             binary = getattr(arguments, name)
-            counted = lambda requests: instructions(binary, requests, arguments.method, arguments.nodes)
-            more = counted(FEW + arguments.requests) - counted(FEW)
+            few, many = (
+                instructions(binary, requests, arguments.method, arguments.nodes)
+                for requests in [FEW, FEW + arguments.requests]
+            )
+            more = many - few
             found[name].append(more / arguments.requests)
             print(f"round {number + 1}, {name}: {found[name][-1]:,.0f} instructions a {arguments.method}", flush=True)
     for name, figures in found.items():

@@ -7,8 +7,8 @@ use super::{Directory, Launch, skip_without};
 const LIBRARIES: &str = "/usr/lib";
 const NAME: &str = "faketime/libfaketimeMT.so.1";
 
-/// What `libfaketime` puts there with the id of its process in the name, and leaves there if that is killed: the next process of
-/// that id is then in doubt.
+/// What `libfaketime` makes for a process, named by its id, and leaves there if that is killed. The program `faketime` does not start
+/// what gets the same id later.
 const SHARED_MEMORY: [&str; 2] = ["/dev/shm/sem.faketime_sem_", "/dev/shm/faketime_shm_"];
 
 /// Removes what a process that was killed leaves of its clock. Nobody else may have got its id yet.

@@ -13,9 +13,7 @@ impl Audited {
     /// Remembers what is asked for, if there is an audit log.
     pub(crate) fn begin<K>(door: &Door<K>, request: &Request) -> Option<Audited> {
         door.access.audit.as_ref()?;
-        let (path, query) = (request.path(), request.query());
-        let mark: &[u8] = if query.is_empty() { b"" } else { b"?" };
-        Some(Audited([request.method.as_str().as_bytes(), b" ", path, mark, query].concat()))
+        Some(Audited([request.method.as_str().as_bytes(), b" ", request.path_and_query()].concat()))
     }
 
     /// Has it written down, now that it is known what becomes of it.

@@ -39,13 +39,13 @@ impl From<Version> for ETag {
     }
 }
 
-/// All of them at once: a byte for each half of a byte, which becomes the digit for it.
+/// A number in hexadecimal digits, all of them at once: each half of a byte gets a byte of its own, and becomes its digit there.
 fn digits(number: u32) -> [u8; 8] {
     let mut halves = u64::from(number);
     halves = (halves | halves << 16) & 0x0000_ffff_0000_ffff;
     halves = (halves | halves << 8) & 0x00ff_00ff_00ff_00ff;
     halves = (halves | halves << 4) & 0x0f0f_0f0f_0f0f_0f0f;
-    // Six more than ten carries into the other half.
+    // A half of ten or more, and six, are sixteen or more: its digit is a letter.
     let letters = (halves + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
     let to_letter = u64::from(b'a' - b'0' - 10);
     (halves + 0x3030_3030_3030_3030 + letters * to_letter).to_be_bytes()
@@ -70,8 +70,8 @@ mod tests {
     #[test]
     fn there_is_one_way_to_write_a_version() {
         let versions =
-            [Version::ZERO, Version::MAX, Version { timestamp: 0x0019_abcd_ef01_2345, node: 0x2a }];
-        let texts = ["\"0000000000000000-0000\"", "\"ffffffffffffffff-ffff\"", "\"0019abcdef012345-002a\""];
+            [Version::ZERO, Version::MAX, Version { timestamp: 0x6789_abcd_ef01_2345, node: 0x2a }];
+        let texts = ["\"0000000000000000-0000\"", "\"ffffffffffffffff-ffff\"", "\"6789abcdef012345-002a\""];
         for (version, text) in versions.into_iter().zip(texts) {
             assert_eq!(ETag::from(version).as_bytes(), text.as_bytes());
             assert_eq!(ETag::parse(text.trim_matches('"').as_bytes()), Some(version));

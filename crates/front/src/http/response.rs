@@ -41,7 +41,7 @@ pub(crate) struct Answer {
     pub(crate) etag: Option<ETag>,
     /// When the value expires, in milliseconds since 1970, if it does.
     pub(crate) expires: Option<Box<str>>,
-    /// One more.
+    /// One more header field.
     pub(crate) field: Option<Field>,
     pub(crate) body: Body,
     /// Whether the connection ends with it.

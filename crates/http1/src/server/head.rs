@@ -87,12 +87,17 @@ pub struct Request {
 const _: () = assert!(size_of::<Request>() <= 128, "a request is small");
 
 impl Request {
-    /// The path of what it is about: text.
+    /// The path and the query, with what is between them; in UTF-8.
+    pub fn path_and_query(&self) -> &[u8] {
+        self.target.path_and_query(&self.head)
+    }
+
+    /// The path; in UTF-8.
     pub fn path(&self) -> &[u8] {
         self.target.path(&self.head)
     }
 
-    /// The query behind the path, which is empty if there is none: text.
+    /// The query, which is empty if there is none; in UTF-8.
     pub fn query(&self) -> &[u8] {
         self.target.query(&self.head)
     }

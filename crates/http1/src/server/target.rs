@@ -4,10 +4,10 @@ use http::Uri;
 use super::asker::{Span, span};
 use super::characters::is_of_path;
 
-/// What a request is about, by its places in the head.
+/// The target of a request.
 #[derive(Debug, Clone)]
 pub(super) enum Target {
-    /// A path, and perhaps a query behind it, of characters that may be in both.
+    /// A path, and perhaps a query behind it, by their places in the head, of characters that may be in both.
     Plain { path: Span, query: Span },
     /// Any other form (RFC 9112, 3.2), and any other character.
     Other(Box<Uri>),
@@ -26,6 +26,14 @@ impl Target {
             return Uri::from_maybe_shared(head.slice(target)).ok().map(|uri| Target::Other(Box::new(uri)));
         }
         Some(Target::Plain { path: span(head, path), query: span(head, query) })
+    }
+
+    pub(super) fn path_and_query<'t>(&'t self, head: &'t [u8]) -> &'t [u8] {
+        match self {
+            // The question mark of an empty query, too.
+            Target::Plain { path: (start, _), query: (_, end) } => &head[*start as usize..*end as usize],
+            Target::Other(uri) => uri.path_and_query().map_or("", |both| both.as_str()).as_bytes(),
+        }
     }
 
     pub(super) fn path<'t>(&'t self, head: &'t [u8]) -> &'t [u8] {
@@ -69,6 +77,7 @@ mod tests {
             let target = Target::of(&head, prefix.len()..prefix.len() + text.len()).expect(text);
             assert!(matches!(target, Target::Plain { .. }), "{text}");
             let uri = text.parse::<Uri>().expect(text);
+            assert_eq!(target.path_and_query(&head), text.as_bytes());
             assert_eq!(target.path(&head), uri.path().as_bytes(), "{text}");
             assert_eq!(target.query(&head), uri.query().unwrap_or("").as_bytes(), "{text}");
             assert_eq!(target.clone().into_query(head.clone()), target.query(&head), "{text}");

@@ -86,15 +86,12 @@ fn what_is_there_is_not_copied_again() {
     let (mut node, directory) = (Node::start(), Directory::new());
     let repository = directory.path().join("backups");
     let mut connection = node.connect();
-    for index in 0..200 {
+    // Too little for a compaction, which would make other files of it: two tables at the end, and four begin one.
+    for index in 0..20 {
         connection.put(format!("key{index}"), &value(index, 20_000));
     }
-    connection.put("large", &value(7, 2_000_000));
-    let copies_nothing =
-        || create(&repository, &node.url()).expect_success().text().contains("; 0 files of 0");
+    connection.put("large", &value(7, 500_000));
     created(&repository, &node.url());
-    // What was written may still be compacted, which makes other files of it.
-    wait_until("no compaction between two backups", copies_nothing);
     let (first, files) = (bytes(&repository), stored(&repository));
     for _ in 0..3 {
         let again = create(&repository, &node.url()).expect_success();

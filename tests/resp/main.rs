@@ -9,6 +9,7 @@
 //! - `cluster`: the same commands on a cluster
 //! - `flush`: everything is deleted, if that is allowed
 //! - `hostile`: what costs a node more than it should
+//! - `many_keys`: one request for more keys than memory has room for
 //! - `oracle`: the same commands to Redis and to a node get the same replies
 //! - `suite`: Redis's own suite of tests, but for what is listed; `suite_report`: what it says
 //! - `tools`: what comes with Redis; `clients`: libraries, with what they say by themselves
@@ -27,6 +28,7 @@ mod commands;
 mod connections;
 mod flush;
 mod hostile;
+mod many_keys;
 mod oracle;
 mod order;
 mod suite;

@@ -197,8 +197,9 @@ pub(super) async fn msetnx<K: KeyValue>(call: StoreCall<K>, request: Request) ->
     check_pairs(&request, "msetnx")?;
     let (of, asked) = (&call, &request);
     let keys = (1..request.len()).step_by(2).collect();
-    let found = all(keys, |number| async move { of.find(&asked[number], false).await }).await?;
-    if found.iter().any(Option::is_some) {
+    // Not what was found: that may be more than there is memory for.
+    let look = |number| async move { of.find(&asked[number], false).await.map(|found| found.is_some()) };
+    if all(keys, look).await?.contains(&true) {
         return Ok(Served::flag(false));
     }
     put_pairs(&call, &request).await?;
@@ -212,25 +213,42 @@ fn check_pairs(request: &Request, command: &str) -> Result<(), Failed> {
     Err(Failed::Told(Reply::error(format_args!("wrong number of arguments for '{command}' command"))))
 }
 
+/// There may be half a million pairs: other clients have their turns meanwhile.
 async fn put_pairs<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Result<(), Failed> {
-    let keys: Vec<usize> = (1..request.len()).step_by(2).collect();
-    for &number in &keys {
+    let keys = || (1..request.len()).step_by(2).enumerate();
+    for (count, number) in keys() {
+        give_way(count).await;
         check_write(&request[number], request[number + 1].len() as u64)?;
     }
     let put = |number| call.put(request.bytes(number), request.bytes(number + 1), Precondition::None, None);
-    if !call.is_in_transaction() {
-        // Side by side: of a key that is there twice, the last value counts.
-        let last: HashMap<&[u8], usize> = keys.iter().map(|&number| (&request[number], number)).collect();
-        let keys = keys.into_iter().filter(|number| last[&request[*number]] == *number).collect();
-        return all(keys, put).await.map(drop);
-    }
-    for (count, number) in keys.into_iter().enumerate() {
-        if count % KEYS_IN_TURN == KEYS_IN_TURN - 1 {
-            tokio::task::yield_now().await;
+    if call.is_in_transaction() {
+        for (count, number) in keys() {
+            give_way(count).await;
+            put(number).await?;
         }
-        put(number).await?;
+        return Ok(());
     }
-    Ok(())
+    // Side by side: of a key that is there twice, the last value counts.
+    let mut last = HashMap::with_capacity(request.len() / 2);
+    for (count, number) in keys() {
+        give_way(count).await;
+        last.insert(&request[number], number);
+    }
+    let mut numbers = Vec::with_capacity(last.len());
+    for (count, number) in keys() {
+        give_way(count).await;
+        if last[&request[number]] == number {
+            numbers.push(number);
+        }
+    }
+    all(numbers, put).await.map(drop)
+}
+
+/// Lets others have a turn after some keys.
+async fn give_way(count: usize) {
+    if count % KEYS_IN_TURN == KEYS_IN_TURN - 1 {
+        tokio::task::yield_now().await;
+    }
 }
 
 pub(super) async fn getset<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {

@@ -16,8 +16,7 @@ use super::checkpoints::Checkpoints;
 use super::commit::{
     Applied, CommitShared, CommitTrigger, Decision, Inbox, InlineCommitter, Update, Waiters,
 };
-use super::feed::Feed;
-use super::follow::{EmbeddedFollower, Hub, Reached};
+use super::follow::{EmbeddedFollower, Following, Reached};
 use super::pieces::RangePieces;
 use super::pool::DiskHandle;
 use super::queued::{Queued, Unqueued};
@@ -34,7 +33,11 @@ use crate::store::{
 };
 use ladoga_runtime::Supervisor;
 
+/// Of a write of several keys, so many are read from the disk at a time.
+const KEYS_READ_AT_A_TIME: usize = 32;
+
 /// The embedded engine, as one event loop reaches it.
+#[derive(Clone)]
 pub struct Local {
     engine: Arc<Engine>,
     queue: Arc<CommitShared>,
@@ -48,25 +51,6 @@ pub struct Local {
     following: Following,
     /// Copies for backups.
     checkpoints: Arc<Checkpoints>,
-}
-
-/// The feed of changes, and who of this loop waits for it.
-#[derive(Clone)]
-struct Following {
-    feed: Arc<Feed>,
-    hub: Rc<Hub>,
-    begin: Arc<dyn Fn() + Send + Sync>,
-}
-
-impl Following {
-    fn start(store: &Embedded, supervisor: &Supervisor) -> Following {
-        let feed = &store.feed;
-        let hub = Rc::new(Hub::new(Arc::clone(feed), Arc::clone(&store.clock)));
-        supervisor.spawn_local("changes", Rc::clone(&hub).run());
-        let (queue, begun) = (store.queue.shared(), Arc::clone(feed));
-        let begin = Arc::new(move || queue.begin_to_follow(&begun));
-        Following { feed: Arc::clone(feed), hub, begin }
-    }
 }
 
 impl Local {
@@ -108,6 +92,35 @@ impl Local {
         if self.reads.is_some() { ReadTier::Memory } else { ReadTier::PageCache }
     }
 
+    /// These keys, from the first one on that memory has no answer for.
+    fn from_first_on_disk<'k>(&self, keys: &'k [Bytes]) -> Result<&'k [Bytes], StoreError> {
+        for (number, key) in keys.iter().enumerate() {
+            let found = self.engine.get_cell_cached(key, self.tier());
+            if let Cached::NeedsDisk(_) = found.map_err(|error| read_error(&error))? {
+                return Ok(&keys[number..]);
+            }
+        }
+        Ok(&[])
+    }
+
+    /// Reads what memory does not have of these keys, a few at a time: there may be more than may wait for the disk, and with longer
+    /// values than there is memory for.
+    async fn read_into_memory(&self, keys: &[Bytes]) -> Result<(), StoreError> {
+        for keys in keys.chunks(KEYS_READ_AT_A_TIME) {
+            let mut reads = Vec::with_capacity(keys.len());
+            for key in keys {
+                let found = self.engine.get_cell_cached(key, self.tier());
+                if let Cached::NeedsDisk(read) = found.map_err(|error| read_error(&error))? {
+                    reads.push(self.later(read, |_, _| Some(())));
+                }
+            }
+            for read in reads {
+                read.wait().await?;
+            }
+        }
+        Ok(())
+    }
+
     /// The answer to a read that memory cannot answer, converted by `answer`.
     fn later<T: 'static>(
         &self,
@@ -131,16 +144,9 @@ impl LocalStore for Local {
     type Upload = EmbeddedUpload;
 
     fn with_durability(&self, durability: Durability) -> Local {
-        Local {
-            engine: Arc::clone(&self.engine),
-            queue: Arc::clone(&self.queue),
-            queued: Queued { durability: self.queue.durability(Some(durability)), ..self.queued.clone() },
-            disk: self.disk.clone(),
-            unqueued: Rc::clone(&self.unqueued),
-            reads: self.reads.clone(),
-            following: self.following.clone(),
-            checkpoints: Arc::clone(&self.checkpoints),
-        }
+        let mut local = self.clone();
+        local.queued.durability = self.queue.durability(Some(durability));
+        local
     }
 
     fn fetch_ahead(&self, keys: &[&[u8]]) {
@@ -242,15 +248,11 @@ impl LocalStore for Local {
             let bytes_max = self.engine.group_bytes_max() as u64;
             return Box::pin(ready(Err(StoreError::TooLargeTogether { bytes: bytes as u64, bytes_max })));
         }
-        // Read before they are queued, as for an update of one key, and all at the same time.
-        let mut reads = Vec::new();
-        for key in &keys {
-            match self.engine.get_cell_cached(key, self.tier()) {
-                Ok(Cached::NeedsDisk(read)) => reads.push(self.later(read, |_, _| Some(()))),
-                Ok(Cached::Found(_) | Cached::Absent) => {}
-                Err(error) => return Box::pin(ready(Err(read_error(&error)))),
-            }
-        }
+        // Read before they are queued, as for an update of one key.
+        let on_disk = match self.from_first_on_disk(&keys) {
+            Ok(keys) => keys.to_vec(),
+            Err(error) => return Box::pin(ready(Err(error))),
+        };
         let answer = Arc::<Mutex<Option<R>>>::default();
         let answered = Arc::clone(&answer);
         let update = Update::together(keys, (room.len(), bytes), move |newest| {
@@ -258,16 +260,16 @@ impl LocalStore for Local {
             *answered.lock() = Some(decided);
             cells
         });
-        let queued = self.queued.clone();
-        let unqueued = (!reads.is_empty()).then(|| Unqueued::begin(&self.unqueued));
-        let at_once = if reads.is_empty() { Ok(queued.push_update(update)) } else { Err(update) };
+        let local = self.clone();
+        let unqueued = (!on_disk.is_empty()).then(|| Unqueued::begin(&self.unqueued));
+        let at_once = if on_disk.is_empty() { Ok(local.queued.push_update(update)) } else { Err(update) };
         Box::pin(async move {
-            for read in reads {
-                read.wait().await?;
-            }
             let written = match at_once {
                 Ok(written) => written,
-                Err(update) => queued.push_update(update),
+                Err(update) => {
+                    local.read_into_memory(&on_disk).await?;
+                    local.queued.push_update(update)
+                }
             };
             drop(unqueued);
             written.await?;

@@ -125,6 +125,8 @@ pub trait LocalStore: 'static {
 
     /// The same for several different keys: `decide` is called with the newest cell of each, and all cells that it returns are
     /// written, each with the number of its key, or none of them, also if the power fails meanwhile. They share one record of the log.
+    /// Of a value that is too long for a number, `decide` may get the length alone: the values of all keys may be more than there is
+    /// memory for.
     /// `room` has an entry for each cell that there may be: the number of its key, and how many bytes its value has at most. Fails
     /// with [`TooLargeTogether`](StoreError::TooLargeTogether), with nothing done, if that does not fit into one record.
     fn update_together<R: Send + 'static>(

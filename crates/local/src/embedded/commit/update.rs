@@ -1,7 +1,8 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use ladoga_model::{Cell, CellMark, Stamp};
+use ladoga_model::{Cell, CellMark, Stamp, Value};
+use ladoga_service::NUMBER_BYTES_MAX;
 use ladoga_storage::{FinishedBlob, WriteBatch};
 
 use super::batches::{add_cell, open_batch};
@@ -51,8 +52,9 @@ impl Update {
         }
     }
 
-    /// An update of several different keys, which is decided by the newest cell of each, in the order of the keys. It comes to at most
-    /// so many cells and encoded bytes, each cell with the number of its key, which have to fit into one group.
+    /// An update of several different keys, which is decided by the newest cell of each, in the order of the keys. Of a value that is
+    /// too long for a number it learns the length, as of a large one. It comes to at most so many cells and encoded bytes, each cell
+    /// with the number of its key, which have to fit into one group.
     pub(in super::super) fn together(
         keys: Vec<Bytes>,
         (cells_max, bytes_max): (usize, usize),
@@ -71,6 +73,10 @@ impl Update {
         self.bytes_max
     }
 
+    const fn is_of_one(&self) -> bool {
+        matches!(self.subject, Subject::One(..))
+    }
+
     fn keys(&self) -> &[Bytes] {
         match &self.subject {
             Subject::One(key, _) => std::slice::from_ref(key),
@@ -83,24 +89,43 @@ impl Update {
 pub(super) struct NewestCells(HashMap<Bytes, Known>);
 
 struct Known {
-    cell: Result<Option<KnownCell>, StoreError>,
+    cell: Result<Option<Cell<Bytes, NotInline>>, StoreError>,
     /// What it was before the group.
     before: Option<CellMark>,
     /// Whether the group has a cell of the key.
     is_in_group: bool,
 }
 
+/// A value that is not in memory.
+#[derive(Clone)]
+enum NotInline {
+    /// In a blob, named again for whoever writes it again.
+    Blob(FinishedBlob),
+    /// As nothing in the group goes by more than its length: it has so many bytes.
+    LeftOut(u64),
+}
+
 impl NewestCells {
-    /// Looks up what is stored before the group.
+    /// Looks up what is stored before the group. There may be thousands of keys in updates of several, and each may have a long value:
+    /// so only those are kept that an update of a key alone may need.
     pub(super) fn look_up<E>(
         updates: &[Update],
         find: impl Fn(&[u8]) -> Result<Result<Option<KnownCell>, StoreError>, E>,
     ) -> Result<NewestCells, E> {
         let mut cells = HashMap::with_capacity(updates.len());
-        for key in updates.iter().flat_map(Update::keys) {
+        let keys = |are_alone: bool| {
+            let updates = updates.iter().filter(move |update| update.is_of_one() == are_alone);
+            updates.flat_map(Update::keys).map(move |key| (key, are_alone))
+        };
+        for (key, is_alone) in keys(true).chain(keys(false)) {
             if !cells.contains_key(key) {
-                let cell = find(key)?;
-                let before = cell.as_ref().ok().and_then(|cell| cell.as_ref().map(Cell::mark));
+                let found = find(key)?;
+                let before = found.as_ref().ok().and_then(|cell| cell.as_ref().map(Cell::mark));
+                let known = |cell: KnownCell| {
+                    let cell = cell.map_large(NotInline::Blob);
+                    if is_alone { cell } else { without_long_value(cell) }
+                };
+                let cell = found.map(|cell| cell.map(known));
                 cells.insert(key.clone(), Known { cell, before, is_in_group: false });
             }
         }
@@ -115,7 +140,7 @@ impl NewestCells {
             if let Ok(newest) = &mut known.cell
                 && newest.as_ref().is_none_or(|newest| newest.stamp.version < cell.stamp.version)
             {
-                *newest = Some(cell.map_inline(Bytes::copy_from_slice));
+                *newest = Some(cell.map_inline(Bytes::copy_from_slice).map_large(NotInline::Blob));
             }
         }
     }
@@ -158,7 +183,8 @@ impl NewestCells {
         let cell = match decide(newest.clone().map(as_newest)) {
             Decision::Write(cell) => cell,
             Decision::Stamp(stamp) => {
-                Cell { stamp, ..newest.clone().expect("what is there gets another stamp") }
+                let newest = newest.clone().expect("what is there gets another stamp");
+                Cell { stamp, ..newest.map_large(NotInline::into_blob) }
             }
             Decision::Keep => return if is_free { Verdict::Free } else { Verdict::Bound },
         };
@@ -209,13 +235,40 @@ impl Known {
         let replaced = newest.as_ref().map(|newest| newest.stamp.version);
         assert!(replaced < Some(cell.stamp.version), "an update is newer than what it replaces");
         self.is_in_group = true;
-        *newest = Some(cell.clone());
+        *newest = Some(cell.clone().map_large(NotInline::Blob));
     }
 }
 
+impl NotInline {
+    fn value_bytes(&self) -> u64 {
+        match self {
+            NotInline::Blob(blob) => blob.value_bytes(),
+            NotInline::LeftOut(bytes) => *bytes,
+        }
+    }
+
+    fn into_blob(self) -> FinishedBlob {
+        match self {
+            NotInline::Blob(blob) => blob,
+            NotInline::LeftOut(_) => unreachable!("the value of a key with an update of its own is kept"),
+        }
+    }
+}
+
+/// The same, if its value is too long for a number, with the length of it alone.
+fn without_long_value(cell: Cell<Bytes, NotInline>) -> Cell<Bytes, NotInline> {
+    let short = |value: Value<Bytes, NotInline>| match value {
+        Value::Inline(bytes) if bytes.len() > NUMBER_BYTES_MAX => {
+            Value::Large(NotInline::LeftOut(bytes.len() as u64))
+        }
+        value => value,
+    };
+    Cell { stamp: cell.stamp, value: cell.value.map(short) }
+}
+
 /// What an update goes by.
-fn as_newest(cell: KnownCell) -> NewestCell {
-    cell.map_large(|blob| blob.value_bytes())
+fn as_newest(cell: Cell<Bytes, NotInline>) -> NewestCell {
+    cell.map_large(|value| value.value_bytes())
 }
 
 /// What updates came to.

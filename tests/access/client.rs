@@ -1,6 +1,6 @@
 use std::fs;
 
-use crate::support::{Ladoga, Outcome};
+use crate::support::{Ladoga, Outcome, full_disk};
 use crate::tokens::Tokens;
 
 fn run(url: &str, arguments: &[&str], token: Option<&str>) -> Outcome {
@@ -126,4 +126,16 @@ fn the_load_generator_shows_its_token_and_tells_nobody() {
     let secret = &app[app.len() - 43..];
     let json = fs::read_to_string(&report).expect("a report");
     assert!(![outcome.text(), &outcome.stderr, &json].iter().any(|text| text.contains(secret)));
+}
+
+#[test]
+fn a_token_that_could_not_be_printed_can_be_taken_back() {
+    let tokens = Tokens::new();
+    let path = tokens.path().to_str().expect("a path of text");
+    let flags = ["create", "--tokens", path, "--id", "unseen", "--scopes", "all"];
+    let outcome = Ladoga::new(["token"].into_iter().chain(flags)).stdout(full_disk()).run();
+    let back = format!("`ladoga token revoke --tokens {path} --id unseen`");
+    outcome.expect_failure(1, &["cannot print the result", "nobody has seen the token", &back]);
+    tokens.revoke("unseen");
+    assert_eq!(tokens.list(), "");
 }

@@ -143,10 +143,13 @@ fn an_interrupted_run_keeps_what_it_has() {
     assert_eq!(outcome.code, Some(130), "as shells have it for SIGINT: {outcome:?}");
     let data = data_of(&report);
     assert_eq!(data["is_interrupted"], true);
-    let runs = data["runs"].as_array().expect("runs").len();
-    assert!((1..300).contains(&runs) && data["planned"] == 300, "{runs} of {}", data["planned"]);
+    let runs = data["runs"].as_array().expect("runs");
+    assert!((1..300).contains(&runs.len()) && data["planned"] == 300, "{runs:?} of {}", data["planned"]);
+    let cut = runs.iter().filter(|run| run["is_interrupted"] == true).count();
+    let in_part = if cut > 0 { ", and one in part," } else { "" };
+    let whole = runs.len() - cut;
     assert!(
-        outcome.stderr.contains(&format!("interrupted: {runs} of 300 runs were made")),
+        outcome.stderr.contains(&format!("interrupted: {whole} of 300 runs{in_part} were made")),
         "{}",
         outcome.stderr
     );
@@ -184,6 +187,22 @@ fn a_node_that_dies_ends_the_measurement() {
     let runs = data["runs"].as_array().expect("runs");
     assert!((1..100).contains(&runs.len()), "it went on without a node: {outcome:?}");
     assert_eq!(runs[runs.len() - 1]["is_interrupted"], true, "the last one is no whole run");
+    nothing_stays_behind(&directory);
+}
+
+#[test]
+fn who_cannot_write_the_report_does_not_say_that_it_is_there() {
+    let directory = Directory::new();
+    let place = directory.path().join("reports");
+    std::fs::create_dir(&place).expect("a directory");
+    let report = place.join("report.html");
+    let words =
+        format!("{SMALL} --workloads status --rates 100 --rounds 100 --dir {}", directory.path().display());
+    let running = lab_run(&words, &report, &directory).start();
+    wait_until("a report of the first run", || report.exists());
+    std::fs::rename(&place, directory.path().join("elsewhere")).expect("a directory that is moved");
+    let outcome = running.wait().expect_failure(1, &["cannot write "]);
+    assert!(!outcome.stderr.contains("has what was measured"), "{outcome:?}");
     nothing_stays_behind(&directory);
 }
 

@@ -100,6 +100,23 @@ fn what_is_wrong_with_files_is_told() {
 }
 
 #[test]
+fn certificates_that_cannot_all_be_written_are_not_there() {
+    let directory = Directory::new();
+    let dir = directory.path().join("certs");
+    fs::create_dir(&dir).expect("a directory");
+    // To a file that it names nothing can be written.
+    std::os::unix::fs::symlink(dir.join("missing/key"), dir.join("ca.key")).expect("a link");
+    let flags = ["--dir", dir.to_str().expect("a path of text"), "--host", "a"];
+    let create = || Ladoga::new(["certs", "create"].into_iter().chain(flags)).run();
+    create().expect_failure(1, &["cannot write", "ca.key"]);
+    let left: Vec<_> =
+        fs::read_dir(&dir).expect("a directory").flatten().map(|file| file.file_name()).collect();
+    assert_eq!(left, ["ca.key"], "what was there before is all that is there");
+    fs::remove_file(dir.join("ca.key")).expect("a link");
+    create().expect_success();
+}
+
+#[test]
 fn certificates_are_made_once_and_shown() {
     let directory = Directory::new();
     let dir = directory.path().join("certs").to_str().expect("a path of text").to_owned();

@@ -65,8 +65,10 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
     let result = conductor.conduct(&stages);
     let ended = conductor.end();
     let Conductor { report, mut output, .. } = conductor;
-    let made = format!("{} of {} runs", report.runs.len(), report.planned);
-    if result.is_err() && !report.runs.is_empty() {
+    let made = report.made();
+    // A report that could not be written says why itself, and the file has what it had before.
+    let is_written = !matches!(&result, Err(LabError::Write { path, .. }) if *path == options.output);
+    if result.is_err() && is_written && !report.runs.is_empty() {
         stderr_line(format_args!("{} has what was measured: {made}", options.output.display()));
     }
     result.and(ended)?;

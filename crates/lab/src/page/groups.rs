@@ -40,9 +40,16 @@ pub(super) fn title(report: &Report, run: &Run) -> String {
 }
 
 impl Group<'_> {
+    /// The rounds that say how it was: those that were cut off only if there is no other.
+    fn telling(&self) -> impl Iterator<Item = (usize, &Run)> {
+        let has_whole = self.runs.iter().any(|(_, run)| !run.is_interrupted);
+        let runs = self.runs.iter().enumerate().map(|(index, (_, run))| (index, *run));
+        runs.filter(move |(_, run)| !(has_whole && run.is_interrupted))
+    }
+
     /// None if no round has it.
     pub(super) fn spread(&self, of: impl Fn(&Run) -> Option<f64>) -> Option<Spread> {
-        let mut values: Vec<f64> = self.runs.iter().filter_map(|(_, run)| of(run)).collect();
+        let mut values: Vec<f64> = self.telling().filter_map(|(_, run)| of(run)).collect();
         values.sort_by(f64::total_cmp);
         let (low, high) = (*values.first()?, *values.last()?);
         let middle = values.len() / 2;
@@ -63,9 +70,9 @@ impl Group<'_> {
     /// The round with the median p99: the one to look at first.
     pub(super) fn typical(&self) -> usize {
         let p99 = |run: &Run| run.latency.map_or(f64::MAX, |latency| latency.p99);
-        let mut order: Vec<usize> = (0..self.runs.len()).collect();
-        order.sort_by(|a, b| p99(self.runs[*a].1).total_cmp(&p99(self.runs[*b].1)));
-        order[(order.len() - 1) / 2]
+        let mut order: Vec<(usize, &Run)> = self.telling().collect();
+        order.sort_by(|(_, a), (_, b)| p99(a).total_cmp(&p99(b)));
+        order[(order.len() - 1) / 2].0
     }
 
     /// The part of the wanted rate that the median of the rounds reached, if that is less than nearly all of it.
@@ -100,5 +107,20 @@ mod tests {
         assert_eq!(groups[0].typical(), 2, "900, 1,800, 2,700 and 8,100: the lower of the two in the middle");
         assert_eq!(groups[0].missed_rate(), Some(0.9));
         assert_eq!((groups[1].latency(|latency| latency.p99), groups[1].errors()), (None, None));
+    }
+
+    #[test]
+    fn what_was_cut_off_is_in_no_median_beside_whole_rounds() {
+        let mut report = fixture::report();
+        let mut cut = Run { round: 2, is_interrupted: true, ..report.runs[0].clone() };
+        cut.per_second = 1.0;
+        report.runs.push(cut);
+        let per_second = report.runs[0].per_second;
+        let of_whole = Spread { low: per_second, median: per_second, high: per_second };
+        let all = groups(&report);
+        assert_eq!((all[0].spread(|run| Some(run.per_second)), all[0].typical()), (Some(of_whole), 0));
+        report.runs[0].is_interrupted = true;
+        let spread = groups(&report)[0].spread(|run| Some(run.per_second));
+        assert_eq!(spread.map(|spread| (spread.low, spread.high)), Some((1.0, per_second)));
     }
 }

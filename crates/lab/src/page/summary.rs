@@ -50,7 +50,7 @@ pub(super) fn findings(report: &Report, groups: &[Group<'_>]) -> Vec<Finding> {
     }
     if report.runs.len() < report.planned || report.is_interrupted {
         let why = if report.is_interrupted { "Interrupted" } else { "Not whole" };
-        out.push(("bad", format!("{why}: {} of {} runs are in here", report.runs.len(), report.planned)));
+        out.push(("bad", format!("{why}: {} are in here", report.made())));
     }
     out
 }
@@ -88,7 +88,7 @@ pub(super) fn table(groups: &[Group<'_>]) -> String {
     out.push_str("</tbody></table></div>\n");
     if has_rounds {
         out.push_str(
-            "<p class=\"small\">The median of the rounds; below it the lowest and the highest.</p>\n",
+            "<p class=\"small\">The median of the whole rounds; below it the lowest and the highest.</p>\n",
         );
     }
     out
@@ -157,7 +157,9 @@ pub(super) fn rounds(group: &Group<'_>) -> String {
         let alone = Group { title: String::new(), runs: vec![(*number, *run)] };
         let cells = figures(&alone).into_iter().zip(HEADS);
         let cells: String = cells.map(|(cell, head)| labelled(head, &cell)).collect();
-        let _ = writeln!(out, "<tr><td><a href=\"#run-{number}\">round {}</a></td>{cells}</tr>", run.round);
+        let cut = if run.is_interrupted { ", cut off" } else { "" };
+        let _ =
+            writeln!(out, "<tr><td><a href=\"#run-{number}\">round {}</a>{cut}</td>{cells}</tr>", run.round);
     }
     out.push_str("</tbody></table></div>\n");
     out

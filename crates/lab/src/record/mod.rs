@@ -59,6 +59,15 @@ pub(crate) struct Subject {
     pub(crate) build: Option<String>,
 }
 
+impl Report {
+    /// How many of its runs were made, in words. One that was cut off is none of them.
+    pub(crate) fn made(&self) -> String {
+        let whole = self.runs.iter().filter(|run| !run.is_interrupted).count();
+        let cut = if whole < self.runs.len() { ", and one in part," } else { "" };
+        format!("{whole} of {} runs{cut}", self.planned)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Run {
     /// What was done, in words: the same stage in another report is the same work.

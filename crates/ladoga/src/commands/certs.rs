@@ -201,11 +201,20 @@ fn write_all(dir: &Path, files: &[NewFile]) -> Result<(), Failure> {
         }
     }
     fs::create_dir_all(dir).map_err(|error| failed(dir, &error))?;
+    let mut made: Vec<&Path> = Vec::new();
     for NewFile { path, content, mode } in files {
         let created = fs::OpenOptions::new().write(true).create_new(true).mode(*mode).open(path);
-        created
-            .and_then(|mut file| file.write_all(content.as_bytes()).and_then(|()| file.sync_all()))
-            .map_err(|error| failed(path, &error))?;
+        let written = created.and_then(|mut file| {
+            made.push(path);
+            file.write_all(content.as_bytes()).and_then(|()| file.sync_all())
+        });
+        if let Err(error) = written {
+            // So that the same command can be given again.
+            for path in made {
+                _ = fs::remove_file(path);
+            }
+            return Err(failed(path, &error));
+        }
     }
     let mut out = output();
     for file in files {

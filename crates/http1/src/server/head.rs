@@ -207,7 +207,9 @@ fn begins(input: &mut BytesMut) -> bool {
         last_bytes = rest.len() - behind.len();
         rest = behind;
     }
-    let (has_begun, empty_bytes) = (!rest.is_empty(), input.len() - rest.len());
+    // Half an end of a line is not known to be more than that.
+    let has_begun = !matches!(rest, b"" | b"\r");
+    let empty_bytes = input.len() - rest.len();
     if empty_bytes > 0 {
         input.advance(if has_begun { empty_bytes } else { empty_bytes - last_bytes });
     }

@@ -81,6 +81,33 @@ fn line_and_fields_have_a_limit_each() {
 }
 
 #[test]
+fn limits_do_not_depend_on_how_a_head_is_cut() {
+    // Line and fields together are within what fields alone may have.
+    let head = |line: usize, fields: usize| {
+        let (line, fields) = ("k".repeat(line), "v".repeat(fields));
+        format!("\r\nGET /{line} HTTP/1.1\r\nHost: h\r\nX: {fields}\r\n\r\n")
+    };
+    for (line, fields, is_taken) in [(150, 350, true), (150, 400, false), (200, 100, false)] {
+        let whole = head(line, fields);
+        for cut in 0..whole.len() {
+            let (first, rest) = whole.as_bytes().split_at(cut);
+            let (mut input, mut looked_bytes) = (BytesMut::from(first), 0);
+            let part = take_request(&mut input, &mut looked_bytes, LIMITS, false);
+            let taken = part.and_then(|part| {
+                assert!(part.is_none());
+                input.extend_from_slice(rest);
+                take_request(&mut input, &mut looked_bytes, LIMITS, false)
+            });
+            assert_eq!(
+                taken.map(|taken| taken.is_some()).ok(),
+                is_taken.then_some(true),
+                "{cut} bytes first"
+            );
+        }
+    }
+}
+
+#[test]
 fn the_length_of_a_body_is_said_once_and_plainly() {
     let body = |fields: &str| request(&format!("Host: h\r\n{fields}")).map(|request| request.body);
     assert_eq!(body(""), Ok(BodyLength::Unsaid));

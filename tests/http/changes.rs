@@ -386,3 +386,14 @@ fn followers_that_wait_take_little_memory() {
     }
     assert_eq!(node.metrics().sum("ladoga_changes_followers", &[]), Some(FOLLOWERS as f64));
 }
+
+#[test]
+fn who_does_not_wait_may_have_said_all() {
+    let node = Node::start();
+    let mut connection = node.connect();
+    connection.send("GET /v0/changes HTTP/1.1\r\nHost: localhost\r\nPrefer: wait=0\r\n\r\n");
+    connection.finish_sending();
+    let answer = connection.response();
+    assert_eq!(answer.status, 304, "{}", answer.text());
+    assert!(answer.header("ladoga-next").is_some());
+}

@@ -56,7 +56,13 @@ async fn one_batch<K: KeyValue>(
             tokio::task::yield_now().await;
             continue;
         }
-        match wait_for_more(&door.core, link, (&mut *follower, &span), until).await {
+        // Who does not wait may have closed its side already.
+        let waited = if Instant::now() < until {
+            wait_for_more(&door.core, link, (&mut *follower, &span), until).await
+        } else {
+            Next::Silence
+        };
+        match waited {
             Next::More => {}
             Next::Silence | Next::Drain => {
                 let field = next.map(|token| Field::new("ladoga-next", token));

@@ -93,7 +93,7 @@ impl Local {
     }
 
     /// These keys, from the first one on that memory has no answer for.
-    fn from_first_on_disk<'k>(&self, keys: &'k [Bytes]) -> Result<&'k [Bytes], StoreError> {
+    fn first_on_disk_and_behind<'k>(&self, keys: &'k [Bytes]) -> Result<&'k [Bytes], StoreError> {
         for (number, key) in keys.iter().enumerate() {
             let found = self.engine.get_cell_cached(key, self.tier());
             if let Cached::NeedsDisk(_) = found.map_err(|error| read_error(&error))? {
@@ -249,7 +249,7 @@ impl LocalStore for Local {
             return Box::pin(ready(Err(StoreError::TooLargeTogether { bytes: bytes as u64, bytes_max })));
         }
         // Read before they are queued, as for an update of one key.
-        let on_disk = match self.from_first_on_disk(&keys) {
+        let on_disk = match self.first_on_disk_and_behind(&keys) {
             Ok(keys) => keys.to_vec(),
             Err(error) => return Box::pin(ready(Err(error))),
         };

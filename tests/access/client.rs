@@ -134,7 +134,7 @@ fn a_token_that_could_not_be_printed_can_be_taken_back() {
     let path = tokens.path().to_str().expect("a path of text");
     let flags = ["create", "--tokens", path, "--id", "unseen", "--scopes", "all"];
     let outcome = Ladoga::new(["token"].into_iter().chain(flags)).stdout(full_disk()).run();
-    let back = format!("`ladoga token revoke --tokens {path} --id unseen`");
+    let back = format!("`ladoga token revoke --tokens '{path}' --id unseen`");
     outcome.expect_failure(1, &["cannot print the result", "nobody has seen the token", &back]);
     tokens.revoke("unseen");
     assert_eq!(tokens.list(), "");

@@ -146,7 +146,7 @@ fn an_interrupted_run_keeps_what_it_has() {
     let runs = data["runs"].as_array().expect("runs");
     assert!((1..300).contains(&runs.len()) && data["planned"] == 300, "{runs:?} of {}", data["planned"]);
     let cut = runs.iter().filter(|run| run["is_interrupted"] == true).count();
-    let in_part = if cut > 0 { ", and one in part," } else { "" };
+    let in_part = if cut > 0 { " (and one in part)" } else { "" };
     let whole = runs.len() - cut;
     assert!(
         outcome.stderr.contains(&format!("interrupted: {whole} of 300 runs{in_part} were made")),
@@ -181,7 +181,12 @@ fn a_node_that_dies_ends_the_measurement() {
     let node = nodes_in(&directory)[0];
     let kill = std::process::Command::new("sh").args(["-c", &format!("kill -s KILL {node}")]).status();
     assert!(kill.expect("a shell").success(), "the node is killed");
-    let told = ["the node ended with signal: 9", " during status at 100/s", " has what was measured: "];
+    let told = [
+        "the node ended with signal: 9",
+        " during status at 100/s",
+        " has what was measured: ",
+        " of 100 runs (and one in part)\n",
+    ];
     let outcome = running.wait().expect_failure(1, &told);
     let data = data_of(&report);
     let runs = data["runs"].as_array().expect("runs");

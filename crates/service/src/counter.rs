@@ -10,16 +10,24 @@ pub const NUMBER_BYTES_MAX: usize = 20;
 pub fn incremented<B: AsRef<[u8]>, L>(value: Option<&Value<B, L>>, by: i64) -> Result<i64, Error> {
     let number = match value {
         None => 0,
-        Some(Value::Inline(text)) => parse_number(text.as_ref())
-            .ok_or_else(|| Error::NotANumber { found: Quote::of(text.as_ref()).to_string() })?,
-        Some(Value::Large(_)) => {
-            return Err(Error::NotANumber { found: "longer than any number".to_owned() });
-        }
+        Some(Value::Inline(text)) => parse_number(text.as_ref()).ok_or_else(|| no_number(text.as_ref()))?,
+        Some(Value::Large(_)) => return Err(too_long()),
     };
     number.checked_add(by).ok_or(Error::Overflow { number, by })
 }
 
-/// The number that bytes are, if they are one.
+fn no_number(text: &[u8]) -> Error {
+    if text.len() > NUMBER_BYTES_MAX {
+        return too_long(); // As of a value of which only the length is known.
+    }
+    Error::NotANumber { found: Quote::of(text).to_string() }
+}
+
+fn too_long() -> Error {
+    Error::NotANumber { found: "longer than any number".to_owned() }
+}
+
+/// The number that bytes are, if they are one. There may be any number of zeros before its digits.
 pub fn parse_number(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     // `i64::from_str` takes a plus sign as well.

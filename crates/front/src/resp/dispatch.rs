@@ -13,7 +13,7 @@ use super::table::{Command, Verb, find};
 use super::{describe, expiry, flush, keys, numbers, scan, server, strings, subcommands, together};
 
 /// A request with more is served alone: its value may have to be written elsewhere before it has its turn.
-const WAVE_BYTES_MAX: usize = 32 << 10;
+pub(super) const WAVE_BYTES_MAX: usize = 32 << 10;
 
 fn now(result: CommandResult) -> Begun {
     Begun::Served(Served::of(result))

@@ -10,6 +10,7 @@ use ladoga_service::{Error, KeyValue, Lookup, Precondition, StoredCell, Value};
 
 use super::arguments::{Condition, SetOptions, condition_of_delete, digest, integer};
 use super::call::{StoreCall, check_write};
+use super::dispatch::WAVE_BYTES_MAX;
 use super::failed::Failed;
 use super::found::{Effect, Found, NewLifetime, reply_to};
 use super::in_flight::{Begun, READS_MAX, later};
@@ -21,8 +22,12 @@ use super::table::Verb;
 const KEYS_AT_A_TIME: usize = 128;
 /// A value that `SETRANGE` makes up to this length takes no room of its own.
 const SET_RANGE_BYTES_UNCOUNTED: u64 = 256 << 10;
-/// Keys that a transaction writes before other connections have their turn: more than one that is served beside others can have.
+/// Keys that a request writes before other connections have their turn.
 const KEYS_IN_TURN: usize = 8 << 10;
+/// What a key and a value take in a request at least.
+const PAIR_BYTES_MIN: usize = "$1\r\nk\r\n$0\r\n\r\n".len();
+// Requests that are served beside others take effect in their order, as none of them gives way before it has begun all of its writes.
+const _: () = assert!(KEYS_IN_TURN * PAIR_BYTES_MIN > WAVE_BYTES_MAX);
 
 /// `GET`: answered at once if memory can tell.
 pub(super) fn get<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Begun {

@@ -62,6 +62,12 @@ impl Group<'_> {
         self.spread(|run| run.latency.as_ref().map(&of))
     }
 
+    /// The most errors of any round, cut off or not.
+    pub(super) fn most_errors(&self) -> Option<f64> {
+        let shares = self.runs.iter().filter_map(|(_, run)| run.failures().share());
+        shares.max_by(f64::total_cmp)
+    }
+
     /// The share of requests that failed.
     pub(super) fn errors(&self) -> Option<Spread> {
         self.spread(|run| run.failures().share())
@@ -119,6 +125,10 @@ mod tests {
         let of_whole = Spread { low: per_second, median: per_second, high: per_second };
         let all = groups(&report);
         assert_eq!((all[0].spread(|run| Some(run.per_second)), all[0].typical()), (Some(of_whole), 0));
+        report.runs[2].lost = Some(1_000);
+        let of_cut = report.runs[2].failures().share();
+        assert!(of_cut > report.runs[0].failures().share());
+        assert_eq!(groups(&report)[0].most_errors(), of_cut, "it is told all the same");
         report.runs[0].is_interrupted = true;
         let spread = groups(&report)[0].spread(|run| Some(run.per_second));
         assert_eq!(spread.map(|spread| (spread.low, spread.high)), Some((1.0, per_second)));

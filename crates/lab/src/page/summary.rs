@@ -21,8 +21,7 @@ pub(super) fn findings(report: &Report, groups: &[Group<'_>]) -> Vec<Finding> {
         let (class, word) = if bound.holds { ("good", "holds") } else { ("bad", "missed") };
         out.push((class, format!("SLO {}: {word}, found {}", bound.bound, bound.found)));
     }
-    let failing =
-        worst(groups, |group| group.errors().map(|errors| errors.high).filter(|share| *share > 0.0));
+    let failing = worst(groups, |group| group.most_errors().filter(|share| *share > 0.0));
     match failing {
         Some((share, group)) => {
             out.push(("bad", format!("Errors: up to {} in {}", percent(share), group.title)));
@@ -48,7 +47,7 @@ pub(super) fn findings(report: &Report, groups: &[Group<'_>]) -> Vec<Finding> {
         let all = counted(report.runs.len() as u64, "run");
         out.push(("bad", format!("The load generator, or the host, was a limit in {limited} of {all}")));
     }
-    if report.runs.len() < report.planned || report.is_interrupted {
+    if report.whole_runs() < report.planned || report.is_interrupted {
         let why = if report.is_interrupted { "Interrupted" } else { "Not whole" };
         out.push(("bad", format!("{why}: {} are in here", report.made())));
     }
@@ -88,7 +87,7 @@ pub(super) fn table(groups: &[Group<'_>]) -> String {
     out.push_str("</tbody></table></div>\n");
     if has_rounds {
         out.push_str(
-            "<p class=\"small\">The median of the whole rounds; below it the lowest and the highest.</p>\n",
+            "<p class=\"small\">The median of the rounds, those that were cut off only if there are no others; below it the lowest and the highest.</p>\n",
         );
     }
     out

@@ -60,10 +60,15 @@ pub(crate) struct Subject {
 }
 
 impl Report {
-    /// How many of its runs were made, in words. One that was cut off is none of them.
+    /// How many of its runs were not cut off.
+    pub(crate) fn whole_runs(&self) -> usize {
+        self.runs.iter().filter(|run| !run.is_interrupted).count()
+    }
+
+    /// How many of its runs were made, in words.
     pub(crate) fn made(&self) -> String {
-        let whole = self.runs.iter().filter(|run| !run.is_interrupted).count();
-        let cut = if whole < self.runs.len() { ", and one in part," } else { "" };
+        let whole = self.whole_runs();
+        let cut = if whole < self.runs.len() { " (and one in part)" } else { "" };
         format!("{whole} of {} runs{cut}", self.planned)
     }
 }

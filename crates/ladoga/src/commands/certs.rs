@@ -184,7 +184,7 @@ fn pair(dir: &Path, name: &str, certificate: &str, key: &KeyPair) -> [NewFile; 2
     ]
 }
 
-/// Writes all of them, or none if one of them is there, and prints their names.
+/// Writes all of them, or none if one of them is there or cannot be written, and prints their names.
 #[expect(clippy::disallowed_methods, reason = "keys are no part of a store; its disk seam is not for them")]
 fn write_all(dir: &Path, files: &[NewFile]) -> Result<(), Failure> {
     let failed =

@@ -47,10 +47,11 @@ fn create(arguments: &CreateArguments) -> Result<(), Failure> {
     // It has to be one that a node can read.
     TokenFile::parse(store.tokens.text().as_bytes()).map_err(|error| Failure::Failed(error.to_string()))?;
     store.finish().map_err(Failure::Failed)?;
+    // Also if nobody reads: then it is lost.
     writeln!(output(), "{token}").map_err(|error| {
         let tokens = file.tokens.display();
         Failure::Failed(format!(
-            "{error}: nobody has seen the token, and it is stored. `ladoga token revoke --tokens {tokens} --id {id}` takes it back"
+            "{error}: nobody has seen the token, and it is stored. `ladoga token revoke --tokens '{tokens}' --id {id}` takes it back"
         ))
     })
 }

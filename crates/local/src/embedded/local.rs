@@ -104,8 +104,8 @@ impl Local {
     }
 
     /// Reads what memory does not have of these keys, a few at a time: there may be more than may wait for the disk, and with longer
-    /// values than there is memory for.
-    async fn read_into_memory(&self, keys: &[Bytes]) -> Result<(), StoreError> {
+    /// values than there is memory for. What does not stay in memory until the commit is read again there.
+    async fn read_ahead(&self, keys: &[Bytes]) -> Result<(), StoreError> {
         for keys in keys.chunks(KEYS_READ_AT_A_TIME) {
             let mut reads = Vec::with_capacity(keys.len());
             for key in keys {
@@ -117,6 +117,7 @@ impl Local {
             for read in reads {
                 read.wait().await?;
             }
+            tokio::task::yield_now().await;
         }
         Ok(())
     }
@@ -260,14 +261,17 @@ impl LocalStore for Local {
             *answered.lock() = Some(decided);
             cells
         });
-        let local = self.clone();
         let unqueued = (!on_disk.is_empty()).then(|| Unqueued::begin(&self.unqueued));
-        let at_once = if on_disk.is_empty() { Ok(local.queued.push_update(update)) } else { Err(update) };
+        let at_once = if on_disk.is_empty() {
+            Ok(self.queued.push_update(update))
+        } else {
+            Err((self.clone(), update))
+        };
         Box::pin(async move {
             let written = match at_once {
                 Ok(written) => written,
-                Err(update) => {
-                    local.read_into_memory(&on_disk).await?;
+                Err((local, update)) => {
+                    local.read_ahead(&on_disk).await?;
                     local.queued.push_update(update)
                 }
             };

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use ladoga_model::{Cell, CellMark, Stamp, Value};
-use ladoga_service::NUMBER_BYTES_MAX;
+use ladoga_service::{NUMBER_BYTES_MAX, parse_number};
 use ladoga_storage::{FinishedBlob, WriteBatch};
 
 use super::batches::{add_cell, open_batch};
@@ -255,11 +255,13 @@ impl NotInline {
     }
 }
 
-/// The same, if its value is too long for a number, with the length of it alone.
+/// The same; of a value that is longer than numbers are, with the number that it is nevertheless, or with its length alone.
 fn without_long_value(cell: Cell<Bytes, NotInline>) -> Cell<Bytes, NotInline> {
     let short = |value: Value<Bytes, NotInline>| match value {
         Value::Inline(bytes) if bytes.len() > NUMBER_BYTES_MAX => {
-            Value::Large(NotInline::LeftOut(bytes.len() as u64))
+            let left_out = || Value::Large(NotInline::LeftOut(bytes.len() as u64));
+            let of_zeros_before = |number: i64| Value::Inline(Bytes::from(number.to_string()));
+            parse_number(&bytes).map_or_else(left_out, of_zeros_before)
         }
         value => value,
     };

@@ -108,3 +108,24 @@ fn a_flush_deletes_what_all_nodes_have() {
         assert_eq!(client.ask("GET key:5"), "$-1\r\n");
     }
 }
+
+/// A long `MSET` begins its keys a part at a time: nothing of the same connection comes in between.
+#[test]
+fn what_follows_a_long_write_of_many_keys_comes_after_all_of_it() {
+    const KEYS: usize = 600;
+    let nodes = RespNode::cluster(3);
+    let mut client = nodes[0].connect();
+    let keys: Vec<String> = (0..KEYS).map(|number| format!("k{number}")).collect();
+    let pairs = keys.iter().flat_map(|key| [key.as_bytes(), b"old"]);
+    let mset: Vec<&[u8]> = std::iter::once(&b"MSET"[..]).chain(pairs).collect();
+    let sets = keys.iter().rev().flat_map(|key| request(&[b"SET", key.as_bytes(), b"new"]));
+    for _ in 0..5 {
+        client.send(&request(&mset).into_iter().chain(sets.clone()).collect::<Vec<u8>>());
+        for _ in 0..=KEYS {
+            assert_eq!(client.reply(), b"+OK\r\n");
+        }
+        for key in &keys {
+            assert_eq!(client.ask(&format!("GET {key}")), "$3\r\nnew\r\n", "{key}");
+        }
+    }
+}

@@ -13,7 +13,7 @@ use super::table::{Command, Verb, find};
 use super::{describe, expiry, flush, keys, numbers, scan, server, strings, subcommands, together};
 
 /// A request with more is served alone: its value may have to be written elsewhere before it has its turn.
-pub(super) const WAVE_BYTES_MAX: usize = 32 << 10;
+const WAVE_BYTES_MAX: usize = 32 << 10;
 
 fn now(result: CommandResult) -> Begun {
     Begun::Served(Served::of(result))
@@ -77,7 +77,8 @@ pub(super) fn wave(command: &Command, request: &Request, is_alone: bool) -> Wave
         | Verb::Memory => Wave::Reads,
         Verb::Set if sets_without_looking(request) => Wave::Writes,
         Verb::SetEx | Verb::PSetEx => Wave::Writes,
-        Verb::MSet if !is_alone => Wave::Writes,
+        // With more, others would begin before all of its keys have.
+        Verb::MSet if !is_alone && request.len() <= 1 + 2 * strings::KEYS_AT_A_TIME => Wave::Writes,
         _ if is_alone && is_decided_when_written(command.verb, request) => Wave::Updates,
         Verb::Ping | Verb::Echo | Verb::Time | Verb::Select => Wave::Any,
         _ => Wave::Alone,

@@ -10,7 +10,6 @@ use ladoga_service::{Error, KeyValue, Lookup, Precondition, StoredCell, Value};
 
 use super::arguments::{Condition, SetOptions, condition_of_delete, digest, integer};
 use super::call::{StoreCall, check_write};
-use super::dispatch::WAVE_BYTES_MAX;
 use super::failed::Failed;
 use super::found::{Effect, Found, NewLifetime, reply_to};
 use super::in_flight::{Begun, READS_MAX, later};
@@ -19,15 +18,13 @@ use super::served::{CommandResult, LargeReply, Served, length};
 use super::table::Verb;
 
 /// Keys of one request that are written side by side, or looked up without their values.
-const KEYS_AT_A_TIME: usize = 128;
+pub(super) const KEYS_AT_A_TIME: usize = 128;
 /// A value that `SETRANGE` makes up to this length takes no room of its own.
 const SET_RANGE_BYTES_UNCOUNTED: u64 = 256 << 10;
 /// Keys that a request writes before other connections have their turn.
 const KEYS_IN_TURN: usize = 8 << 10;
-/// What a key and a value take in a request at least.
-const PAIR_BYTES_MIN: usize = "$1\r\nk\r\n$0\r\n\r\n".len();
-// Requests that are served beside others take effect in their order, as none of them gives way before it has begun all of its writes.
-const _: () = assert!(KEYS_IN_TURN * PAIR_BYTES_MIN > WAVE_BYTES_MAX);
+// Who is served beside others begins all of its writes at once, so that they take effect in their order.
+const _: () = assert!(KEYS_IN_TURN > KEYS_AT_A_TIME);
 
 /// `GET`: answered at once if memory can tell.
 pub(super) fn get<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Begun {

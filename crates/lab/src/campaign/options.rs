@@ -43,7 +43,7 @@ If this command is killed (SIGKILL), its node ends too, but the node's directory
 Exit codes: 0 if everything worked; 1 if a run failed, or FILE (this is checked before the first run) or standard
 output cannot be written; 2 if the
 command line is wrong; 3 if everything was measured, but all requests of a run failed; 130 after Ctrl-C or 143 after SIGTERM, and
-FILE has the runs that were completed.";
+FILE has the runs that were completed, and the one that was cut off, marked.";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = RUN_HELP)]

@@ -87,7 +87,7 @@ pub(super) fn table(groups: &[Group<'_>]) -> String {
     out.push_str("</tbody></table></div>\n");
     if has_rounds {
         out.push_str(
-            "<p class=\"small\">The median of the rounds, those that were cut off only if there are no others; below it the lowest and the highest.</p>\n",
+            "<p class=\"small\">The median of the rounds; below it the lowest and the highest. Rounds that were cut off count only if there are no others.</p>\n",
         );
     }
     out

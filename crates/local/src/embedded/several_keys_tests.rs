@@ -19,6 +19,17 @@ fn cell(timestamp: u64, value: &[u8]) -> NewCell<Local> {
     Cell { stamp, value: Some(Value::Inline(Bytes::copy_from_slice(value))) }
 }
 
+/// Runs on an event loop of a store that is empty.
+fn on_a_loop(durability: Durability, work: impl AsyncFnOnce(Local)) {
+    let (env, _disk, _clock) = sim::env(1);
+    let options = Options { background: Background::Manual, ..Options::new(16 << 20, durability) };
+    let store = Embedded::open_replica(env, Path::new("/data"), options).expect("a store that opens");
+    let store = Arc::new(store);
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+    runtime.expect("a runtime").block_on(async { work(store.attach(&Supervisor::default())).await });
+    store.close().expect("a store that closes");
+}
+
 fn value(newest: Option<NewestCell>) -> Option<Value<Bytes, u64>> {
     newest.and_then(|newest| newest.value)
 }
@@ -26,13 +37,7 @@ fn value(newest: Option<NewestCell>) -> Option<Value<Bytes, u64>> {
 /// A number may have any number of zeros before it.
 #[test]
 fn long_numbers_are_numbers_for_updates_of_several_keys_as_well() {
-    let (env, _disk, _clock) = sim::env(1);
-    let options = Options { background: Background::Manual, ..Options::new(16 << 20, Durability::Never) };
-    let store = Embedded::open_replica(env, Path::new("/data"), options).expect("a store that opens");
-    let store = Arc::new(store);
-    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
-    runtime.expect("a runtime").block_on(async {
-        let local = store.attach(&Supervisor::default());
+    on_a_loop(Durability::Never, async |local| {
         let padded = cell(1, &[&[b'0'; 1_000][..], b"41"].concat());
         local.update(b"n", 2_000, |_| (Some(padded), ())).await.expect("it is stored");
         let told = local.update_together(vec![Bytes::from_static(b"n")], &[], |mut newest| {
@@ -41,20 +46,13 @@ fn long_numbers_are_numbers_for_updates_of_several_keys_as_well() {
         let told = value(told.await.expect("an answer"));
         assert_eq!(ladoga_service::incremented(told.as_ref(), 1), Ok(42));
     });
-    store.close().expect("a store that closes");
 }
 
 /// All values of the keys together may be more than there is memory for; those of updates of one key are not.
 #[test]
 fn of_long_values_updates_of_several_keys_are_told_the_length() {
     for durability in [Durability::Always, Durability::Never] {
-        let (env, _disk, _clock) = sim::env(1);
-        let options = Options { background: Background::Manual, ..Options::new(16 << 20, durability) };
-        let store = Embedded::open_replica(env, Path::new("/data"), options).expect("a store that opens");
-        let store = Arc::new(store);
-        let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
-        runtime.expect("a runtime").block_on(async {
-            let local = store.attach(&Supervisor::default());
+        on_a_loop(durability, async |local| {
             let keys = || [&b"long"[..], b"short", b"none"].map(Bytes::from_static).to_vec();
             let told = |local: &Local| {
                 local.update_together(keys(), &[], |newest| {
@@ -88,6 +86,5 @@ fn of_long_values_updates_of_several_keys_are_told_the_length() {
             let found = found.expect("it is there");
             assert_eq!((found.stamp, found.value), (stamped, whole_value));
         });
-        store.close().expect("a store that closes");
     }
 }

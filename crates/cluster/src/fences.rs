@@ -3,7 +3,7 @@
 //! Keys are known by their hash, as everywhere between nodes. Two of one hash share their fences: a proposal for one may fail
 //! because of the other, and a cell of one ends the promises for the other. By chance, no two keys of a store have one hash.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use ladoga_model::Version;
 
@@ -14,6 +14,9 @@ pub const FENCED_KEYS_MAX: usize = 65_536;
 /// more, the oldest become one: to refuse a promise would leave the key to nobody.
 const FENCES_PER_KEY_MAX: usize = 8;
 
+/// How many promises it remembers that were overtaken: whoever was promised asks a round trip later, or not at all.
+const OVERTAKEN_MAX: usize = 1_024;
+
 /// Why a replica does not promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoPromise {
@@ -23,11 +26,26 @@ pub enum NoPromise {
     Full,
 }
 
+/// A promise that was the newest one of its key until a newer cell came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Overtaken {
+    /// The hash of the key.
+    pub key_hash: u64,
+    /// What was promised.
+    pub ballot: Version,
+    /// What the key had until then.
+    pub had: Option<Version>,
+    /// The cell that came.
+    pub by: Version,
+}
+
 /// The promises of a replica.
 #[derive(Debug, Clone, Default)]
 pub struct Fences {
     /// In ascending order.
     by_key: HashMap<u64, Vec<Version>>,
+    /// The latest of them, the oldest first.
+    overtaken: VecDeque<Overtaken>,
 }
 
 impl Fences {
@@ -87,6 +105,41 @@ impl Fences {
     /// The key has a cell of this version: no promise up to it is needed. Answers whether there was one.
     pub fn lift(&mut self, key_hash: u64, version: Version) -> bool {
         self.retain(key_hash, |fence| fence > version)
+    }
+
+    /// The same for a cell that comes in the place of another one, or of none.
+    pub fn replaced(&mut self, key_hash: u64, had: Option<Version>, by: Version) -> bool {
+        if let Some(ballot) = self.newest(key_hash).filter(|newest| *newest < by) {
+            if self.overtaken.len() == OVERTAKEN_MAX {
+                self.overtaken.pop_front();
+            }
+            self.overtaken.push_back(Overtaken { key_hash, ballot, had, by });
+        }
+        self.lift(key_hash, by)
+    }
+
+    /// Whether this was the newest promise of the key until something newer came in the place of what the key had when it was given;
+    /// `newest` is what the key has now. Then, the cell of the ballot may count as if it had come right before: nobody reads it here,
+    /// and whoever was promised something newer was told of what came.
+    pub fn is_overtaken(
+        &self,
+        key_hash: u64,
+        ballot: Version,
+        had: Option<Version>,
+        newest: Version,
+    ) -> bool {
+        let is_this = |overtaken: &Overtaken| {
+            // Another key of this hash has no cell of the same version, but none is what it may have had as well.
+            let is_of_key = had.is_some() || overtaken.by == newest;
+            is_of_key && (overtaken.key_hash, overtaken.ballot, overtaken.had) == (key_hash, ballot, had)
+        };
+        // It is lifted in a moment, if it still stands.
+        newest > ballot && (self.is_newest(key_hash, ballot) || self.overtaken.iter().any(is_this))
+    }
+
+    /// The promises that were overtaken, as far as they are remembered, the oldest first.
+    pub fn overtaken(&self) -> impl Iterator<Item = &Overtaken> {
+        self.overtaken.iter()
     }
 
     /// Whatever is older than this timestamp has arrived everywhere: no promise for it is needed. Answers whether there was one.
@@ -156,6 +209,44 @@ mod tests {
         assert!(fences.release(1, version(7)) && !fences.release(1, version(7)));
         assert_eq!(fences.refusing(1, version(4)), Some(version(5)));
         assert!(fences.is_newest(1, version(5)));
+    }
+
+    #[test]
+    fn a_promise_is_overtaken_by_the_cell_that_came_while_it_was_the_newest() {
+        let mut fences = Fences::default();
+        let is_overtaken = |fences: &Fences, ballot, had: Option<u64>, newest| {
+            fences.is_overtaken(1, version(ballot), had.map(version), version(newest))
+        };
+        fences.promise(1, version(5)).expect("the first");
+        assert!(is_overtaken(&fences, 5, None, 6), "it is to be lifted");
+        assert!(!is_overtaken(&fences, 5, None, 4) && !is_overtaken(&fences, 5, None, 5));
+        fences.promise(1, version(7)).expect("a newer one");
+        assert!(!is_overtaken(&fences, 5, None, 8), "another one was promised something newer");
+        assert!(fences.replaced(1, Some(version(3)), version(8)));
+        assert!(is_overtaken(&fences, 7, Some(3), 8) && !is_overtaken(&fences, 5, Some(3), 8));
+        assert!(is_overtaken(&fences, 7, Some(3), 9), "whatever came after that");
+        assert!(!is_overtaken(&fences, 7, Some(4), 8), "something else was there in between");
+        assert!(!fences.replaced(1, Some(version(8)), version(9)));
+        assert_eq!(fences.overtaken().count(), 1, "nothing was promised");
+        fences.promise(1, version(10)).expect("room");
+        fences.replaced(1, Some(version(9)), version(10));
+        assert_eq!(fences.overtaken().count(), 1, "it is the cell that it was promised for");
+        for timestamp in 0..OVERTAKEN_MAX as u64 {
+            fences.promise(2, version(2 * timestamp)).expect("room");
+            fences.replaced(2, Some(version(3)), version(2 * timestamp + 1));
+        }
+        assert!(fences.overtaken().count() == OVERTAKEN_MAX && !is_overtaken(&fences, 7, Some(3), 8));
+    }
+
+    /// The other one lifts the promise, and something that was decided without the cell of the ballot comes then.
+    #[test]
+    fn what_a_key_of_the_same_hash_had_does_not_count() {
+        let mut fences = Fences::default();
+        fences.promise(1, version(5)).expect("the first");
+        fences.replaced(1, None, version(6));
+        assert!(fences.is_overtaken(1, version(5), None, version(6)));
+        assert!(!fences.is_overtaken(1, version(5), None, version(7)), "it may be the cell of the other key");
+        assert!(!fences.is_overtaken(1, version(5), Some(version(2)), version(6)), "it is");
     }
 
     #[test]

@@ -50,7 +50,7 @@ mod write;
 pub use coverage::covers;
 pub use durable::{DURABLE_BYTES_MAX, DURABLE_FORMAT, Durable, KeptState, Relisting};
 pub use failure::{Failure, QuorumError, Refusal};
-pub use fences::{FENCED_KEYS_MAX, Fences, NoPromise};
+pub use fences::{FENCED_KEYS_MAX, Fences, NoPromise, Overtaken};
 pub use hints::{HINT_AGE_MS_MAX, HINT_BYTES_MAX, HINTS_IN_FLIGHT_MAX, Hint, HintQueue, HintStep};
 pub use incarnation::Incarnation;
 pub use merkle_diff::{MerkleDiff, PairLeaves, SCAN_LEAVES_MAX};

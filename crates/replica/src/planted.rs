@@ -40,6 +40,8 @@ pub enum Bug {
     RepairThroughFence,
     /// A node that lost its disk promises before it is whole.
     PromiseByLostDisk,
+    /// A cell of a conditional write counts where something newer is, whatever was promised before that came.
+    CountAnyOvertaken,
     /// What another node was asked to decide, and may have, is decided once more.
     DecideAgain,
     /// A client is told that its condition is not met, because of what too few replicas have.
@@ -66,6 +68,7 @@ mod simulation {
         static LAST_VERSION: Cell<Option<Version>> = const { Cell::new(None) };
         static LAST_TIME_MS: RefCell<Option<RangeInclusive<u64>>> = const { RefCell::new(None) };
         static GIVEN_UP: RefCell<Vec<Version>> = const { RefCell::new(Vec::new()) };
+        static OVERTAKEN: RefCell<Vec<Version>> = const { RefCell::new(Vec::new()) };
         static LET_THROUGH: RefCell<Vec<(u64, Version)>> = const { RefCell::new(Vec::new()) };
     }
 
@@ -74,6 +77,7 @@ mod simulation {
         PLANTED.set(bug);
         COUNT.set(0);
         GIVEN_UP.take();
+        OVERTAKEN.take();
         LET_THROUGH.take();
     }
 
@@ -132,6 +136,16 @@ mod simulation {
         GIVEN_UP.take()
     }
 
+    /// A replica counts a cell of this version that it does not write, having something newer.
+    pub(super) fn note_overtaken(version: Version) {
+        OVERTAKEN.with_borrow_mut(|overtaken| overtaken.push(version));
+    }
+
+    /// The versions that were overtaken on this thread since this was asked the last time.
+    pub fn overtaken() -> Vec<Version> {
+        OVERTAKEN.take()
+    }
+
     /// The version that the last answer on this thread was about: of a value, of a deletion, or none.
     pub fn last_version() -> Option<Version> {
         LAST_VERSION.take()
@@ -167,10 +181,12 @@ mod simulation {
     }
 
     pub(super) const fn note_given_up(_: Version) {}
+
+    pub(super) const fn note_overtaken(_: Version) {}
 }
 
 #[cfg(feature = "simulation")]
-pub use simulation::{given_up, last_time_ms, last_version, plant};
+pub use simulation::{given_up, last_time_ms, last_version, overtaken, plant};
 
 /// Whether this bug is planted.
 #[inline]
@@ -218,4 +234,10 @@ pub(crate) fn noted_time() -> Option<RangeInclusive<u64>> {
 #[inline]
 pub(crate) fn note_given_up(version: Version) {
     simulation::note_given_up(version);
+}
+
+/// A cell of a conditional write counts here, and is not written: something newer came before it.
+#[inline]
+pub(crate) fn note_overtaken(version: Version) {
+    simulation::note_overtaken(version);
 }

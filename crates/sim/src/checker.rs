@@ -38,6 +38,8 @@ pub(crate) struct Checker {
     /// Versions that a read with a quorum gave, and those whose writes were written again.
     read: BTreeSet<Version>,
     given_up: BTreeSet<Version>,
+    /// Versions that count where something newer came before them: they may be nowhere.
+    overtaken: BTreeSet<Version>,
     now_ms: u64,
     violation: Option<String>,
 }
@@ -145,6 +147,11 @@ impl Checker {
         }
     }
 
+    /// Replicas count these versions, having something newer instead.
+    pub(crate) fn overtaken(&mut self, versions: Vec<Version>) {
+        self.overtaken.extend(versions);
+    }
+
     fn check_seen(&mut self, version: Version) {
         let is_seen_twice = self.read.contains(&version) && self.given_up.contains(&version);
         self.check(!is_seen_twice, || {
@@ -161,9 +168,13 @@ impl Checker {
         (floor, began_ms): (Version, u64),
     ) {
         let Some(version) = version else { return };
-        let written = self.versions.get(&version);
-        let is_it = written.is_some_and(|written| written.key == *key && written.value.as_deref() == value);
-        let expires_at_ms = written.map_or(0, |written| written.expires_at_ms);
+        let Some(written) = self.versions.get(&version) else {
+            let is_nowhere = self.overtaken.contains(&version);
+            self.check(is_nowhere, || format!("{version:?} was acknowledged, and written by nobody"));
+            return self.acknowledged(key, replicas, version, floor);
+        };
+        let is_it = written.key == *key && written.value.as_deref() == value;
+        let expires_at_ms = written.expires_at_ms;
         self.check(is_it, || format!("{version:?} was acknowledged, under which something else was written"));
         let is_asked_for = ttl.map_or(expires_at_ms == 0, |ttl| {
             // It is decided by a time since it began, and without a majority by whatever clock there is.
@@ -329,12 +340,9 @@ impl Checker {
     /// What that means for all.
     fn acknowledged(&mut self, key: &Key, replicas: Replicas, version: Version, floor: Version) {
         let holders = self.durable.iter().filter(|held| held.get(key).is_some_and(|held| *held >= version));
-        let holders = holders.count();
-        self.check(holders >= replicas.ack as usize, || {
-            format!(
-                "a write of {version:?} was acknowledged with {holders} copies, expected {}",
-                replicas.ack
-            )
+        let (holders, ack) = (holders.count(), replicas.ack);
+        self.check(holders >= ack as usize, || {
+            format!("a write of {version:?} was acknowledged with {holders} copies, expected {ack}")
         });
         if is_checked(replicas) {
             self.check(version > floor, || {
@@ -373,10 +381,8 @@ impl Checker {
         match deletions.find(|(_, written)| written.key == *key).map(|(version, _)| *version) {
             Some(deletion) => self.raise(key, deletion),
             None => self.check(false, || {
-                format!(
-                    "{}: a read gave nothing, but {floor:?} was known before it began",
-                    key.escape_ascii()
-                )
+                let key = key.escape_ascii();
+                format!("{key}: a read gave nothing, but {floor:?} was known before it began")
             }),
         }
     }

@@ -21,8 +21,8 @@ a seed is a few requests on three nodes, with faults that meet them between two 
 and leave while clients ask as with --conditional.
 A seed that fails is printed with the line that repeats it. --bug plants one, which has to be found: ack-without-writing,
 drop-tombstones-by-time, vouch-while-rebuilding, ignore-newer-versions, forget-copies, trust-own-clock,
-acknowledge-stale-large, ignore-regressions; with --conditional: decide-again; with --relisted:
-count-new-nodes, know-by-place; and with --targeted:
+acknowledge-stale-large, ignore-regressions; with --conditional: decide-again, count-any-overtaken;
+with --relisted: count-new-nodes, know-by-place; and with --targeted:
 restamp-after-exposure, expiry-not-in-trees, forgotten-fence, fence-times-out, repair-through-fence, promise-by-lost-disk,
 refuse-on-unstable-state.
 The exit code is 1 if a seed failed.
@@ -41,7 +41,7 @@ struct Arguments {
 }
 
 /// What `--bug` takes.
-const BUGS: [(&str, Bug); 18] = [
+const BUGS: [(&str, Bug); 19] = [
     ("ack-without-writing", Bug::AckWithoutWriting),
     ("drop-tombstones-by-time", Bug::DropTombstonesByTime),
     ("vouch-while-rebuilding", Bug::VouchWhileRebuilding),
@@ -56,6 +56,7 @@ const BUGS: [(&str, Bug); 18] = [
     ("fence-times-out", Bug::FenceTimesOut),
     ("repair-through-fence", Bug::RepairThroughFence),
     ("promise-by-lost-disk", Bug::PromiseByLostDisk),
+    ("count-any-overtaken", Bug::CountAnyOvertaken),
     ("refuse-on-unstable-state", Bug::RefuseOnUnstableState),
     ("decide-again", Bug::DecideAgain),
     ("count-new-nodes", Bug::CountNewNodes),

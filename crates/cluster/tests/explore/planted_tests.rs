@@ -91,6 +91,12 @@ fn a_write_is_written_again_after_what_was_decided_on_it() {
     plant(Bug::RemembersIfAccepted, scenario(&asks, &[5, 0, 0], Faults::default()));
 }
 
+/// The newer one is of another proposal, which was decided without it.
+#[test]
+fn a_cell_counts_where_something_conditional_went_over_it() {
+    plant(Bug::CountsAnyOvertaken, scenario(&[&[I], &[I, R]], &[0, 5], Faults::default()));
+}
+
 #[test]
 fn what_does_no_harm() {
     for bug in [Bug::AcceptsAnythingLate, Bug::HintsThroughFence] {

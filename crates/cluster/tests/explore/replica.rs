@@ -100,6 +100,7 @@ impl Hash for Replica {
             fence.hash(state);
         }
         fences.len().hash(state);
+        fences.overtaken().for_each(|overtaken| overtaken.hash(state));
     }
 }
 
@@ -177,8 +178,8 @@ impl Replica {
     }
 
     fn take(&mut self, held: Held) {
-        self.held = Some(held);
-        self.fences.lift(KEY, held.version);
+        let had = self.held.replace(held).map(|had| had.version);
+        self.fences.replaced(KEY, had, held.version);
     }
 
     fn had(&self, version: Version, from: From) -> Had {
@@ -241,7 +242,8 @@ impl Replica {
         if known == Some(held.version) {
             return Ok(AcceptAnswer::Accepted);
         }
-        if !self.fences.is_newest(KEY, held.version) || known != base.had {
+        let is_overtaken = known.is_some_and(|newest| self.is_overtaken(held.version, base.had, newest));
+        if !is_overtaken && (!self.fences.is_newest(KEY, held.version) || known != base.had) {
             let newest = known.max(self.fences.newest(KEY));
             return Ok(AcceptAnswer::Outbid(newest.unwrap_or(Version::ZERO)));
         }
@@ -252,8 +254,16 @@ impl Replica {
             self.came.insert(newest, true);
         }
         self.accepted.push(Accepted { ballot: held.version, base });
-        self.take(held);
+        if !is_overtaken {
+            self.take(held);
+        }
         Ok(AcceptAnswer::Accepted)
+    }
+
+    /// Whether the cell of a ballot counts as if it had come right before the one that is here.
+    fn is_overtaken(&self, ballot: Version, had: Option<Version>, newest: Version) -> bool {
+        let is_after = newest > ballot && self.bug == Some(Bug::CountsAnyOvertaken);
+        is_after || self.fences.is_overtaken(KEY, ballot, had, newest)
     }
 
     pub(crate) fn release(&mut self, ballot: Version) {

@@ -125,6 +125,44 @@ fn a_cell_is_accepted_if_nothing_came_between() {
     assert_eq!(asked.accept(11, base), Answer::Outbid(asked.version(12)));
 }
 
+/// A plain write that came between the promise and the cell had the cell refused, which others may have accepted by then: one in six
+/// increments beside such writes did not know whether it had happened.
+#[test]
+fn a_cell_that_a_newer_write_overtook_counts_unless_something_else_was_promised_before() {
+    let mut asked = Asked::start();
+    assert_eq!(asked.prepare(10), asked.promised(None));
+    assert_eq!(asked.write(15, Origin::Client), Answer::Done);
+    assert_eq!(
+        asked.prepare(20),
+        asked.promised(Some((15, b"written"))),
+        "what is promised then is told of it"
+    );
+    let late = Base { met: vec![Incarnation(1); 3], ..Base::default() };
+    assert_eq!(asked.accept(10, late), Answer::Outbid(asked.version(20)), "the others have had other disks");
+    assert_eq!(asked.accept(10, Base::default()), Answer::Done, "as if it had come right before that");
+    assert_eq!(asked.prepare(21), asked.promised(Some((15, b"written"))), "which is what is there");
+    assert_eq!(
+        asked.write(5, Origin::Client),
+        asked.superseded(15, Had::Skipped),
+        "it was not decided on that"
+    );
+
+    assert_eq!(asked.write(30, Origin::Client), Answer::Done);
+    let base = Base { had: Some(asked.version(15)), newest: Some(asked.version(15)), met: Vec::new() };
+    assert_eq!(
+        asked.accept(20, base.clone()),
+        Answer::Outbid(asked.version(30)),
+        "21 was promised before that"
+    );
+    assert_eq!(asked.write(31, Origin::Client), Answer::Done);
+    assert_eq!(asked.accept(21, base), Answer::Done, "whatever came after that");
+    let answer = asked.node.connect().get("/metrics");
+    let metrics = answer.text();
+    for line in ["ladoga_conditional_cells_total 2\n", "ladoga_conditional_overtaken_total 2\n"] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+}
+
 /// Its writer is told that it was here, since the cell took it into account.
 #[test]
 fn what_a_cell_was_decided_on_counts_as_had_by_who_accepts_the_cell() {

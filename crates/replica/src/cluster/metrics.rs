@@ -132,8 +132,13 @@ impl Cluster {
             counter("ladoga_promises_total", "Promises given to conditional writes.", &figures.promises),
             counter(
                 "ladoga_conditional_cells_total",
-                "Cells of conditional writes that this node has stored.",
+                "Cells of conditional writes that this node has accepted.",
                 &figures.accepts,
+            ),
+            counter(
+                "ladoga_conditional_overtaken_total",
+                "Those of them that a newer write was here before, and that count as if they had come before it.",
+                &figures.overtaken,
             ),
             counter(
                 "ladoga_conditional_outbid_total",

@@ -40,6 +40,8 @@ pub(crate) struct FenceKeeper {
 pub(crate) struct Figures {
     pub(crate) promises: AtomicU64,
     pub(crate) accepts: AtomicU64,
+    /// Those among them that something newer had come in the place of.
+    pub(crate) overtaken: AtomicU64,
     /// Ballots that had to wait for the end of an older promise.
     pub(crate) waited: AtomicU64,
     /// Ballots and cells that came too late.
@@ -178,9 +180,10 @@ impl FenceKeeper {
     /// forgotten, it is told of again when the node starts.
     pub(crate) fn lift(&self, changes: &[CellChange]) {
         self.end(|state| {
-            for CellChange { key_hash, new, .. } in changes {
-                if state.fences.lift(*key_hash, new.stamp.version) {
-                    state.note(FenceRecord::Lift(*key_hash, new.stamp.version));
+            for CellChange { key_hash, old, new } in changes {
+                let (had, by) = (old.map(|old| old.stamp.version), new.stamp.version);
+                if state.fences.replaced(*key_hash, had, by) {
+                    state.note(FenceRecord::Lift(*key_hash, by));
                 }
             }
         });
@@ -201,6 +204,17 @@ impl FenceKeeper {
     /// Whether this is the newest promise for the key. In the turn in which groups are written.
     pub(crate) fn is_newest(&self, key_hash: u64, ballot: Version) -> bool {
         self.state.lock().fences.is_newest(key_hash, ballot)
+    }
+
+    /// Whether this was the newest promise for the key until something newer came in the place of what it `had`, which `newest` is or
+    /// came after. In the turn in which groups are written.
+    pub(crate) fn is_overtaken(
+        &self,
+        (key_hash, ballot): (u64, Version),
+        had: Option<Version>,
+        newest: Option<Version>,
+    ) -> bool {
+        newest.is_some_and(|newest| self.state.lock().fences.is_overtaken(key_hash, ballot, had, newest))
     }
 
     /// The newest promise for the key.

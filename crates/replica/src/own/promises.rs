@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::refusal::refusal;
 use super::replica::{acknowledged, admit};
 use super::{FinishedUpload, OwnReplica};
-use crate::planted::{Bug, has};
+use crate::planted::{self, Bug, note_overtaken};
 use crate::stability::Admitted;
 use crate::wire::Base;
 
@@ -98,8 +98,9 @@ async fn until_older_ends<S: Store>(replica: &OwnReplica<S>, key_hash: u64, ball
 }
 
 /// What this replica says to the cell of a ballot: it takes it only if that is its newest promise, what it has is what it had
-/// when it promised, and none of the key's replicas has lost its promises since the coordinator began. Who asks again for what
-/// it took is told so again. [`Refusal::StoreFailed`] does not say that it has not taken it.
+/// when it promised, and none of the key's replicas has lost its promises since the coordinator began. Something newer may have come
+/// meanwhile, as plain writes do; if nothing else was promised before that, the cell counts as if it had come right before it. Who
+/// asks again for what it took is told so again. [`Refusal::StoreFailed`] does not say that it has not taken it.
 pub(crate) fn accept<S: Store>(
     replica: &Rc<OwnReplica<S>>,
     (key, stamp, value): (&Bytes, Stamp, Option<Value<Bytes, FinishedUpload<S>>>),
@@ -128,9 +129,10 @@ pub(crate) fn accept<S: Store>(
             if has == Some(ballot) {
                 return (None, AcceptAnswer::Accepted);
             }
-            let is_promised =
-                fences.is_newest(key_hash, ballot) && !stability.has_met_later(&nodes, &base.met);
-            if has > Some(ballot) || has != base.had || !is_promised {
+            let is_overtaken = fences.is_overtaken((key_hash, ballot), base.had, has)
+                || has > Some(ballot) && planted::has(Bug::CountAnyOvertaken);
+            let is_promised = is_overtaken || has == base.had && fences.is_newest(key_hash, ballot);
+            if !is_promised || stability.has_met_later(&nodes, &base.met) {
                 let newest = has.max(fences.newest(key_hash)).unwrap_or(ballot);
                 return (None, AcceptAnswer::Outbid(newest));
             }
@@ -138,6 +140,11 @@ pub(crate) fn accept<S: Store>(
                 stability.past.comes(key_hash, base);
             }
             stability.past.accepts(key_hash, base.newest, ballot);
+            if is_overtaken {
+                note_overtaken(ballot);
+                fences.figures.overtaken.fetch_add(1, Ordering::Relaxed);
+                return (None, AcceptAnswer::Accepted);
+            }
             is_tried.store(true, Ordering::Release);
             (Some(Cell { stamp, value }), AcceptAnswer::Accepted)
         };
@@ -177,7 +184,7 @@ fn let_in<S: Store>(
     value_bytes: Option<u64>,
 ) -> Result<Admitted, Refusal> {
     match replica.cluster.stability().vouches() {
-        Ok(false) if !has(Bug::PromiseByLostDisk) => return Err(Refusal::Rebuilding),
+        Ok(false) if !planted::has(Bug::PromiseByLostDisk) => return Err(Refusal::Rebuilding),
         Err(refusal) => return Err(refusal),
         Ok(_) => {}
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ladoga_model::Version;
-use ladoga_replica::simulated::given_up;
+use ladoga_replica::simulated::{given_up, overtaken};
 use ladoga_service::Error;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -55,6 +55,7 @@ impl Shared {
         let Request { number, began_us, key, wish, replicas, .. } = request;
         self.clients.borrow_mut().ended(*number);
         self.checker.lock().given_up(given_up());
+        self.checker.lock().overtaken(overtaken());
         let expired = match &answer {
             Ok(Answer::Read(Found { version: Some(version), value: None, .. })) => {
                 self.checker.lock().expiring(*version)

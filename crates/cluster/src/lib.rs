@@ -3,7 +3,8 @@
 //! - `nodes`: the list of nodes; `placement`: which nodes hold which keys
 //! - `coverage`: which nodes can answer for all keys
 //! - `write`, `read`: one request, decided by its coordinator; `sent`: what replicas send to a read
-//! - `proposal`: a conditional write, decided by its coordinator; `fences`: what a replica has promised
+//! - `proposal`: a conditional write, decided by its coordinator; `fences`: what a replica has promised;
+//!   `promised`: what it remembers of that
 //! - `failure`: why a replica did not answer, and the error for the client
 //! - `hints`: writes that are kept for a peer that is away
 //! - `tree`: the cells that two nodes both hold, as hashes; `leaves`, `deletions`, `window`: its parts
@@ -33,6 +34,7 @@ mod origin;
 mod pace;
 mod peer_clocks;
 mod placement;
+mod promised;
 mod proposal;
 mod pull;
 mod reach;
@@ -61,6 +63,7 @@ pub use pace::{
 };
 pub use peer_clocks::{CLOCK_MARGIN_MS, ClockReading, ExpiryTime, PeerClocks, TimeBounds};
 pub use placement::{PARTITIONS, Partition, Placement};
+pub use promised::PromisedBallots;
 pub use proposal::{AcceptAnswer, PrepareAnswer, ProposalCore, ProposalError, ProposalStep};
 pub use pull::{
     KeyVersion, LEAF_GROUPS_MAX, LIST_BYTES_MAX, LIST_KEYS_MAX, LIST_SCAN_MAX, Prune, PullFailure,

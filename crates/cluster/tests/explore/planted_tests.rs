@@ -97,6 +97,16 @@ fn a_cell_counts_where_something_conditional_went_over_it() {
     plant(Bug::CountsAnyOvertaken, scenario(&[&[I], &[I, R]], &[0, 5], Faults::default()));
 }
 
+/// A coordinator whose increment was accepted by one replica found it there when it tried again. Meanwhile the write was acknowledged
+/// by a replica that had accepted something decided on it, from a coordinator that was outbid then. (Without the bug it is right in
+/// all 7,956,034 states.)
+#[test]
+fn a_write_counts_where_what_saw_it_is_gone_over() {
+    let faults = Faults { take_overs: 1, ..Faults::default() };
+    let asks = Scenario { attempts: 2, ..scenario(&ASKS, &AHEAD, faults) };
+    plant(Bug::TrustsAccepted, asks);
+}
+
 #[test]
 fn what_does_no_harm() {
     for bug in [Bug::AcceptsAnythingLate, Bug::HintsThroughFence] {

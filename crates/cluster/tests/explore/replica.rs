@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
 use ladoga_cluster::{
-    AcceptAnswer, Failure, Fences, Had, NoPromise, PrepareAnswer, ReadAnswer, Refusal, SentCell, WriteAnswer,
+    AcceptAnswer, Failure, Fences, Had, NoPromise, PrepareAnswer, PromisedBallots, ReadAnswer, Refusal,
+    SentCell, WriteAnswer,
 };
 use ladoga_model::{Cell, Stamp, Value, Version};
 
@@ -79,7 +80,9 @@ pub(crate) struct Replica {
     fences: Fences,
     /// The newest ballot that it ever promised, also if that is over.
     promised: Version,
-    /// What it accepted.
+    /// The ballots that it promised.
+    ballots: PromisedBallots,
+    /// What it accepted, if that is planted.
     accepted: Vec<Accepted>,
     /// Versions that came by who repairs, and whether they are known to have met nothing newer.
     came: BTreeMap<Version, bool>,
@@ -94,8 +97,9 @@ pub(crate) struct Replica {
 
 impl Hash for Replica {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Replica { held, fences, promised, accepted, came, forgotten, clock, rebuilding, bug: _ } = self;
-        (held, promised, accepted, came, forgotten, clock, rebuilding).hash(state);
+        let Replica { held, fences, promised, ballots, accepted, came, forgotten, clock, rebuilding, bug: _ } =
+            self;
+        (held, promised, ballots, accepted, came, forgotten, clock, rebuilding).hash(state);
         for (_, fence) in fences.iter() {
             fence.hash(state);
         }
@@ -188,24 +192,30 @@ impl Replica {
             Some(false) => Had::Unknown,
             None if version.timestamp <= self.forgotten || from == From::ClientAgain => Had::Unknown,
             None if self.promised <= version => Had::Never,
-            None => self.went_over(version),
+            None => match self.went_over(version) {
+                Some(planted) => planted,
+                None => self.ballots.had(KEY, version),
+            },
         }
     }
 
-    /// What it knows of a version that is older than something it promised.
-    fn went_over(&self, version: Version) -> Had {
+    /// What it says of a version that is older than something it promised, if that is planted.
+    fn went_over(&self, version: Version) -> Option<Had> {
         let after = |other: Option<Version>| other.is_none_or(|other| other < version);
         let went_over = self.accepted.iter().filter(|accepted| version < accepted.ballot);
-        let is_skipped = went_over.clone().any(|accepted| after(accepted.base.newest));
-        let is_doubtful =
-            went_over.clone().any(|accepted| after(accepted.base.had) && !after(accepted.base.newest));
-        match self.bug {
-            Some(Bug::ForgetsDecidedOn) => Had::Never,
-            Some(Bug::RemembersIfAccepted) if is_doubtful => Had::Unknown,
-            Some(Bug::RemembersIfAccepted) => Had::Skipped,
-            Some(Bug::CountsPassedOver) if is_skipped => Had::Never,
-            _ if is_skipped => Had::Skipped,
-            _ => Had::Unknown,
+        let is_doubtful = |accepted: &Accepted| after(accepted.base.had) && !after(accepted.base.newest);
+        match self.bug? {
+            Bug::ForgetsDecidedOn => Some(Had::Never),
+            Bug::TrustsAccepted => {
+                let is_base = |accepted: &Accepted| accepted.base.newest == Some(version);
+                went_over.clone().any(|accepted| is_base(accepted)).then_some(Had::Once)
+            }
+            Bug::RemembersIfAccepted if went_over.clone().any(is_doubtful) => Some(Had::Unknown),
+            Bug::RemembersIfAccepted => Some(Had::Skipped),
+            Bug::CountsPassedOver if went_over.clone().any(|accepted| after(accepted.base.newest)) => {
+                Some(Had::Never)
+            }
+            _ => None,
         }
     }
 
@@ -226,6 +236,7 @@ impl Replica {
         match self.fences.promise(KEY, ballot) {
             Ok(()) => {
                 self.promised = ballot.max(self.promised);
+                self.ballots.promised(KEY, ballot, self.held.map(|held| held.version));
                 Ok(PrepareAnswer::Promised(self.held.map(|held| held.sent(false))))
             }
             Err(NoPromise::Outbid(newest)) => Ok(PrepareAnswer::Outbid(newest)),
@@ -244,16 +255,14 @@ impl Replica {
         }
         let is_overtaken = known.is_some_and(|newest| self.is_overtaken(held.version, base.had, newest));
         if !is_overtaken && (!self.fences.is_newest(KEY, held.version) || known != base.had) {
+            self.ballots.refused(KEY, held.version, base.newest);
             let newest = known.max(self.fences.newest(KEY));
             return Ok(AcceptAnswer::Outbid(newest.unwrap_or(Version::ZERO)));
         }
-        if let Some(newest) = base.newest
-            && newest.timestamp > self.forgotten
-            && self.bug != Some(Bug::ForgetsDecidedOn)
-        {
-            self.came.insert(newest, true);
+        self.ballots.accepted(KEY, held.version, base.newest);
+        if self.bug.is_some() {
+            self.accepted.push(Accepted { ballot: held.version, base });
         }
-        self.accepted.push(Accepted { ballot: held.version, base });
         if !is_overtaken {
             self.take(held);
         }
@@ -268,6 +277,7 @@ impl Replica {
 
     pub(crate) fn release(&mut self, ballot: Version) {
         self.fences.release(KEY, ballot);
+        self.ballots.released(KEY, ballot);
     }
 
     /// All that it promised is over.
@@ -278,6 +288,7 @@ impl Replica {
     /// It ends and is started again.
     pub(crate) fn restart(&mut self) {
         self.came.clear();
+        self.ballots = PromisedBallots::forgetting(up_to(self.clock));
         self.accepted.clear();
         self.forgotten = self.clock.max(self.forgotten);
         self.promised = up_to(self.clock).max(self.promised);
@@ -293,7 +304,9 @@ impl Replica {
         // Whatever it is given meanwhile, it may have promised before not to take it: it says that it does not know.
         let forgotten = if self.bug == Some(Bug::RemembersRebuilding) { 0 } else { lost_before };
         let promised = up_to(lost_before);
-        *self = Replica { clock, promised, forgotten, rebuilding, bug: self.bug, ..Replica::default() };
+        let ballots = PromisedBallots::forgetting(promised);
+        *self =
+            Replica { clock, promised, ballots, forgotten, rebuilding, bug: self.bug, ..Replica::default() };
     }
 
     /// From whom it still has to take over all that they have.
@@ -324,6 +337,7 @@ impl Replica {
     /// No plain write is under way or to come: nobody asks what became of one.
     pub(crate) fn needs_no_past(&mut self) {
         self.accepted.clear();
+        self.ballots = PromisedBallots::default();
         self.promised = Version::ZERO;
     }
 }

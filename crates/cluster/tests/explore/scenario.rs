@@ -48,6 +48,8 @@ pub(crate) enum Bug {
     RemembersRebuilding,
     /// A cell is accepted by the promise of a disk that is lost.
     AcceptsForLostPromise,
+    /// A replica had whatever a cell was decided on that it accepted, also if another one may go over that.
+    TrustsAccepted,
     /// A cell counts as if it had come before the newer one that is there, whatever was promised before that came.
     CountsAnyOvertaken,
 }

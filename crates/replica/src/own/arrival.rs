@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use ladoga_cluster::{Had, Origin, Refusal, WriteAnswer};
 use ladoga_local::store::{LocalStore, Store, StoreError};
 use ladoga_model::Version;
@@ -6,7 +8,13 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::OwnReplica;
 use super::refusal::refusal;
 use crate::planted::{Bug, has, let_through};
-use crate::stability::{Met, Past};
+use crate::stability::Met;
+
+/// For how long a client's write that met something newer waits, at most, until it is known whether a conditional write that was
+/// under way has seen it. Most are about to end; without that, nobody could say whether the write took effect.
+const DECISION_WAIT_MS: u64 = 100;
+/// How often it is looked.
+const LOOK_EVERY_MS: u64 = 1;
 
 /// A cell that arrives at this replica, until it is durable: then it is known what it met.
 pub(crate) struct Arrival {
@@ -65,12 +73,11 @@ impl Arrival {
 
     /// A promise kept it out. If it is here, or something newer, nobody has to wait for the end of that.
     async fn fenced<S: Store>(self, replica: &OwnReplica<S>, key: &[u8], fence: Version) -> WriteAnswer {
-        let Arrival { version, is_again, .. } = self;
+        let version = self.version;
         let found = replica.store.get_cell(key).wait().await;
         match found.ok().flatten().map(|cell| cell.stamp.version) {
             Some(newest) if newest > version => {
-                let past = &replica.cluster.stability().past;
-                WriteAnswer::Superseded { newest, had: had(past, key, version, is_again) }
+                WriteAnswer::Superseded { newest, had: self.had(replica, xxh3_64(key)).await }
             }
             Some(newest) if newest == version => WriteAnswer::Applied,
             _ => WriteAnswer::Fenced { fence },
@@ -95,11 +102,32 @@ impl Arrival {
                 }
                 WriteAnswer::Applied
             }
-            Met::Newer(newest) => WriteAnswer::Superseded { newest, had: had(past, key, version, is_again) },
+            Met::Newer(newest) => {
+                WriteAnswer::Superseded { newest, had: self.had(replica, xxh3_64(key)).await }
+            }
             Met::Forgotten => match newer(&*replica.store, key, version).await {
                 Some(newest) => WriteAnswer::Superseded { newest, had: Had::Unknown },
                 None => WriteAnswer::Applied,
             },
+        }
+    }
+
+    /// Whether the version, which met something newer, was here before; as soon as that is known.
+    async fn had<S: Store>(self, replica: &OwnReplica<S>, key_hash: u64) -> Had {
+        let Arrival { version, origin, is_again, .. } = self;
+        let past = &replica.cluster.stability().past;
+        let mut had = past.had(key_hash, version);
+        for _ in 0..DECISION_WAIT_MS / LOOK_EVERY_MS {
+            let is_open = had == Had::Unknown && past.is_open_over(key_hash, version);
+            if !is_open || is_again || origin != Origin::Client {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(LOOK_EVERY_MS)).await;
+            had = past.had(key_hash, version);
+        }
+        match had {
+            Had::Never | Had::Skipped if is_again => Had::Unknown,
+            had => had,
         }
     }
 }
@@ -107,14 +135,6 @@ impl Arrival {
 /// Whether a version may be written here more often than once by arrivals of this kind: each of them is recorded.
 fn may_be_one_of_many(origin: Origin, is_again: bool) -> bool {
     origin != Origin::Client || is_again
-}
-
-/// Whether a version that met something newer was here before; `is_again` says that it may have been written before.
-fn had(past: &Past, key: &[u8], version: Version, is_again: bool) -> Had {
-    match past.had(xxh3_64(key), version) {
-        Had::Never | Had::Skipped if is_again => Had::Unknown,
-        had => had,
-    }
 }
 
 /// The newest version of a key, if it is over `version`.

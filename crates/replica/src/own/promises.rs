@@ -45,11 +45,13 @@ pub(crate) fn prepare<S: Store>(
         let stability = Arc::clone(replica.cluster.stability());
         let decide = move |newest: Option<NewestCell>| {
             let has = newest.as_ref().map(|newest| newest.stamp.version);
-            stability.past.promises(key_hash, ballot);
             let promised = match has.filter(|version| *version >= ballot) {
                 Some(version) => Err(NoPromise::Outbid(version)),
                 None => fences.promise(key_hash, ballot),
             };
+            if promised.is_ok() {
+                stability.past.promises(key_hash, ballot, has);
+            }
             (None, promised.map(|fence| (fence, newest)))
         };
         let decided = replica.store_for(durability).update(&key, 0, decide).await;
@@ -123,7 +125,6 @@ pub(crate) fn accept<S: Store>(
         let nodes = nodes.to_vec();
         let was_tried = Arc::new(AtomicBool::new(false));
         let is_tried = Arc::clone(&was_tried);
-        let is_new_here = base.newest.filter(|newest| base.had != Some(*newest));
         let decide = move |newest: Option<NewestCell>| {
             let has = newest.map(|newest| newest.stamp.version);
             if has == Some(ballot) {
@@ -133,11 +134,9 @@ pub(crate) fn accept<S: Store>(
                 || has > Some(ballot) && planted::has(Bug::CountAnyOvertaken);
             let is_promised = is_overtaken || has == base.had && fences.is_newest(key_hash, ballot);
             if !is_promised || stability.has_met_later(&nodes, &base.met) {
+                stability.past.refuses(key_hash, base.newest, ballot);
                 let newest = has.max(fences.newest(key_hash)).unwrap_or(ballot);
                 return (None, AcceptAnswer::Outbid(newest));
-            }
-            if let Some(base) = is_new_here {
-                stability.past.comes(key_hash, base);
             }
             stability.past.accepts(key_hash, base.newest, ballot);
             if is_overtaken {
@@ -157,9 +156,6 @@ pub(crate) fn accept<S: Store>(
         });
         match updated? {
             AcceptAnswer::Accepted => {
-                if let Some(base) = is_new_here {
-                    replica.cluster.stability().past.was_newest(key_hash, base);
-                }
                 figures.accepts.fetch_add(1, Ordering::Relaxed);
                 acknowledged(&replica, Some(ballot));
                 Ok(AcceptAnswer::Accepted)
@@ -174,7 +170,9 @@ pub(crate) fn accept<S: Store>(
 
 /// A coordinator gave up before its cell was anywhere: its promise is void.
 pub(crate) fn release<S: Store>(replica: &OwnReplica<S>, key: &[u8], ballot: Version) {
-    replica.cluster.fences().release(xxh3_64(key), ballot);
+    let key_hash = xxh3_64(key);
+    replica.cluster.fences().release(key_hash, ballot);
+    replica.cluster.stability().past.released(key_hash, ballot);
 }
 
 /// Whether this replica may promise, and accept, with a version: then, what is to be on disk next waits for it.

@@ -22,6 +22,6 @@ mod writer;
 pub(crate) use arrivals::ClusterArrivals;
 pub(crate) use cluster_clock::ClusterClock;
 pub(crate) use latest::Latest;
-pub(crate) use past::{Met, Past};
+pub(crate) use past::Met;
 pub(crate) use state::{Admitted, Stability};
 pub(crate) use writer::StabilityWriter;

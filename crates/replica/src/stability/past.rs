@@ -21,18 +21,15 @@
 //! # What conditional writes went over
 //!
 //! A conditional write is decided on the newest cell of a majority of promises. That one may be on a minority, and unacknowledged;
-//! by the decision it has been seen. So once this replica has promised something newer than a version, that it never had the
-//! version says nothing any more. It says for certain that it had the version on which a cell was decided that it accepted
-//! (*once*), and that such a cell was not decided on a version between that one and its own (*skipped*). All else that is older
-//! than a promise is *unknown*, whether or not the promise still stands: its cell may have come by who repairs.
+//! by the decision it has been seen. [`PromisedBallots`] says whether it may have been.
 //!
-//! The newest promise is remembered by the hash of the key, in an array of a fixed size. Two keys that share a place make each
-//! other's versions unknown, which costs an answer that is not certain.
+//! Whether anything newer than a version was ever promised is one look: the newest promise is remembered by the hash of the key, in an
+//! array of a fixed size.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ladoga_cluster::Had;
+use ladoga_cluster::{Had, PromisedBallots};
 use ladoga_local::store::SupersededCell;
 use ladoga_model::Version;
 use parking_lot::Mutex;
@@ -41,8 +38,6 @@ use xxhash_rust::xxh3::xxh3_64;
 /// How many versions each ring has: those of some seconds, at the highest pace of repair of recent cells. Versions older than
 /// the newest one that fell out cost nothing, and are most of what an exchange brings.
 const VERSIONS_MAX: usize = 8_192;
-/// How many cells that were accepted: it takes a plain write and a conditional one of a key at the same moment to ask for one.
-const ACCEPTED_MAX: usize = 1_024;
 /// How many places there are for the newest promises.
 const PROMISED_PLACES: usize = 4_096;
 
@@ -57,8 +52,8 @@ pub(crate) struct Past {
     met: Mutex<Ring<MetNewer>>,
     /// Versions that came by who repairs, or again.
     came: Mutex<Ring<CameByRepair>>,
-    /// Cells of conditional writes that were accepted, the latest of them.
-    accepted: Mutex<VecDeque<AcceptedBase>>,
+    /// The latest ballots that were promised.
+    ballots: Mutex<PromisedBallots>,
     /// The newest timestamp that was ever promised, by the hash of the key.
     promised: Box<[AtomicU64]>,
 }
@@ -81,14 +76,6 @@ struct CameByRepair {
     times: u32,
     /// Whether one of these met nothing newer, as far as that is known.
     was_newest: bool,
-}
-
-/// That a cell was accepted, and what it was decided on.
-#[derive(Debug, Clone, Copy)]
-struct AcceptedBase {
-    key_hash: u64,
-    base: Option<Version>,
-    version: Version,
 }
 
 /// What a version met when it was committed.
@@ -141,7 +128,7 @@ impl Past {
             met_up_to: AtomicU64::new(0),
             met: Mutex::default(),
             came: Mutex::default(),
-            accepted: Mutex::default(),
+            ballots: Mutex::default(),
             promised: (0..PROMISED_PLACES).map(|_| AtomicU64::new(0)).collect(),
         }
     }
@@ -197,8 +184,9 @@ impl Past {
         }
     }
 
-    /// A ballot is about to be promised.
-    pub(crate) fn promises(&self, key_hash: u64, ballot: Version) {
+    /// A ballot is about to be promised, and `had` is what the key has.
+    pub(crate) fn promises(&self, key_hash: u64, ballot: Version, had: Option<Version>) {
+        self.ballots.lock().promised(key_hash, ballot, had);
         self.promised_of(key_hash).fetch_max(ballot.timestamp, Ordering::AcqRel);
     }
 
@@ -221,19 +209,23 @@ impl Past {
     }
 
     /// A cell with this version is about to be accepted, which was decided on `base`. Comes before it is committed.
-    pub(crate) fn accepts(&self, key_hash: u64, base: Option<Version>, version: Version) {
-        let mut accepted = self.accepted.lock();
-        accepted.push_back(AcceptedBase { key_hash, base, version });
-        if accepted.len() > ACCEPTED_MAX {
-            accepted.pop_front();
-        }
+    pub(crate) fn accepts(&self, key_hash: u64, base: Option<Version>, ballot: Version) {
+        self.ballots.lock().accepted(key_hash, ballot, base);
     }
 
-    /// Whether a cell that was accepted went over a version.
-    fn has_skipped(&self, key_hash: u64, version: Version) -> bool {
-        let accepted = self.accepted.lock();
-        let mut of_key = accepted.iter().filter(|accepted| accepted.key_hash == key_hash);
-        of_key.any(|accepted| accepted.base < Some(version) && version < accepted.version)
+    /// It is not accepted.
+    pub(crate) fn refuses(&self, key_hash: u64, base: Option<Version>, ballot: Version) {
+        self.ballots.lock().refused(key_hash, ballot, base);
+    }
+
+    /// Its coordinator gave up before it asked anybody to accept.
+    pub(crate) fn released(&self, key_hash: u64, ballot: Version) {
+        self.ballots.lock().released(key_hash, ballot);
+    }
+
+    /// Whether more is known of a version soon: once a cell is decided that may have seen it.
+    pub(crate) fn is_open_over(&self, key_hash: u64, version: Version) -> bool {
+        self.ballots.lock().is_open_over(key_hash, version)
     }
 
     /// Whether a version that met something newer was here before; asked for who wrote it once.
@@ -248,12 +240,10 @@ impl Past {
             Some(_) | None => {}
         }
         drop(came);
-        if !self.may_have_promised_over(key_hash, version) {
-            Had::Never
-        } else if self.has_skipped(key_hash, version) {
-            Had::Skipped
+        if self.may_have_promised_over(key_hash, version) {
+            self.ballots.lock().had(key_hash, version)
         } else {
-            Had::Unknown
+            Had::Never
         }
     }
 }
@@ -342,25 +332,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_than_a_promise_may_have_been_seen_unless_an_accepted_cell_went_over_it() {
+    fn what_is_older_than_a_promise_may_have_been_seen_unless_it_is_known_what_was() {
         let past = Past::new();
         let had = |at: u64| past.had(KEY, version(at));
-        past.promises(KEY, version(9));
-        past.promises(KEY, version(5));
-        assert_eq!([8, 10].map(had), [Had::Unknown, Had::Never], "however old the last promise is");
+        past.promises(KEY, version(9), Some(version(3)));
+        assert_eq!([3, 8, 10].map(had), [Had::Never, Had::Unknown, Had::Never]);
+        assert!(past.is_open_over(KEY, version(8)));
         assert_eq!(past.had(KEY + 1, version(8)), Had::Never, "another key");
         past.accepts(KEY, Some(version(6)), version(9));
-        assert_eq!([5, 6, 7, 8].map(had), [Had::Unknown, Had::Unknown, Had::Skipped, Had::Skipped]);
-        past.comes(KEY, version(6));
-        past.was_newest(KEY, version(6));
-        assert_eq!([5, 6, 7].map(had), [Had::Unknown, Had::Once, Had::Skipped]);
+        assert_eq!([5, 6, 7].map(had), [Had::Skipped, Had::Once, Had::Skipped]);
         past.comes(KEY, version(7));
         assert_eq!(had(7), Had::Unknown, "it may be written now");
-        (0..ACCEPTED_MAX).for_each(|_| past.accepts(KEY + 1, None, version(9)));
-        assert_eq!([6, 8].map(had), [Had::Once, Had::Unknown], "forgotten");
-        assert_eq!(past.had(KEY + 1, version(1)), Had::Never, "nothing was promised");
-        past.promises(KEY + 1, version(9));
-        assert_eq!(past.had(KEY + 1, version(1)), Had::Skipped, "decided on nothing");
+        past.promises(KEY, version(12), Some(version(9)));
+        past.refuses(KEY, Some(version(10)), version(12));
+        past.promises(KEY, version(14), Some(version(9)));
+        past.released(KEY, version(14));
+        assert_eq!([10, 11, 13].map(had), [Had::Unknown, Had::Skipped, Had::Never]);
+        assert!(!past.is_open_over(KEY, version(10)));
     }
 
     #[test]
@@ -369,7 +357,7 @@ mod tests {
         let met = SupersededCell { key_hash: xxh3_64(key), version: version(5), newest: version(9) };
         past.met_newer(&[met]);
         assert!(!past.may_be_passed_over(key, version(5)), "a plain write at the same time");
-        past.promises(xxh3_64(key), version(9));
+        past.promises(xxh3_64(key), version(9), None);
         assert!(past.may_be_passed_over(key, version(5)));
         assert!(!past.may_be_passed_over(key, version(4)) && !past.may_be_passed_over(key, version(6)));
     }

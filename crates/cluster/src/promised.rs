@@ -1,0 +1,225 @@
+//! Which ballots a replica promised, and what it heard of their cells: so that it can tell a plain write, which finds something newer
+//! here, whether a decision may have seen it.
+//!
+//! A conditional write is decided on the newest cell of a majority of promises. That one may be a plain write on a minority, which
+//! no read has returned; by the decision it has been seen. So a replica that never had a version says so only if no ballot that it
+//! promised may have been decided on that version: none that is newer than the version, and that was promised when this replica
+//! had something older. (Whoever was told of something newer decided on something newer.) What such a ballot was decided on is
+//! known once its cell is to be accepted here, whether or not it is; and it is known that it was decided on nothing, once its
+//! coordinator releases it.
+//!
+//! If this replica accepted a cell that was decided on the version, it counts as having had it; unless another ballot was decided without
+//! the version. That one's cell may be on another replica, be found there by a coordinator whose majority lacks the cell that was accepted
+//! here, and go over both.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ladoga_model::Version;
+
+use crate::write::Had;
+
+/// How many ballots are remembered: it takes a plain write and a conditional one of a key at the same moment to ask for one.
+const BALLOTS_MAX: usize = 4_096;
+
+/// A version of a key, by the hash of the key.
+type KeyVersion = (u64, Version);
+
+/// A ballot that was promised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Ballot {
+    /// What this replica had then.
+    had: Option<Version>,
+    course: Course,
+}
+
+/// What is known of the cell of a ballot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Course {
+    /// Nothing yet.
+    Open,
+    /// It was decided on this, and not accepted here.
+    Refused(Option<Version>),
+    /// It was decided on this, and accepted here.
+    Accepted(Option<Version>),
+    /// There is none.
+    Void,
+}
+
+/// The latest ballots that a replica promised.
+#[derive(Debug, Clone, Default, Hash)]
+pub struct PromisedBallots {
+    ballots: BTreeMap<KeyVersion, Ballot>,
+    /// In the order in which they were promised.
+    order: VecDeque<KeyVersion>,
+    /// No ballot that is newer was forgotten.
+    forgotten: Version,
+}
+
+impl PromisedBallots {
+    /// Of a replica that remembers no ballots up to this version.
+    pub fn forgetting(forgotten: Version) -> PromisedBallots {
+        PromisedBallots { forgotten, ..PromisedBallots::default() }
+    }
+
+    /// The replica promises a ballot, and `had` is what it has of the key.
+    pub fn promised(&mut self, key_hash: u64, ballot: Version, had: Option<Version>) {
+        if self.ballots.insert((key_hash, ballot), Ballot { had, course: Course::Open }).is_some() {
+            return; // Once more: its coordinator asked again.
+        }
+        self.order.push_back((key_hash, ballot));
+        if self.order.len() > BALLOTS_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.ballots.remove(&oldest);
+            self.forgotten = oldest.1.max(self.forgotten);
+        }
+    }
+
+    /// The replica accepts the cell of a ballot, which was decided on this.
+    pub fn accepted(&mut self, key_hash: u64, ballot: Version, base: Option<Version>) {
+        self.set(key_hash, ballot, Course::Accepted(base));
+    }
+
+    /// It does not accept it.
+    pub fn refused(&mut self, key_hash: u64, ballot: Version, base: Option<Version>) {
+        self.set(key_hash, ballot, Course::Refused(base));
+    }
+
+    /// The coordinator of a ballot gave up before it asked anybody to accept.
+    pub fn released(&mut self, key_hash: u64, ballot: Version) {
+        self.set(key_hash, ballot, Course::Void);
+    }
+
+    fn set(&mut self, key_hash: u64, ballot: Version, course: Course) {
+        if let Some(known) = self.ballots.get_mut(&(key_hash, ballot)) {
+            known.course = course;
+        }
+    }
+
+    /// Whether this replica had a version that it was never given, and has something newer than, by what was decided on it.
+    ///
+    /// - [`Had::Once`]: it accepted a cell that was decided on the version, and no other one that may go over the version
+    /// - [`Had::Skipped`]: no decision has seen the version, and one went over it
+    /// - [`Had::Never`]: no decision has seen it, or went over it
+    pub fn had(&self, key_hash: u64, version: Version) -> Had {
+        let mut is_known = version > self.forgotten;
+        let (mut is_accepted, mut was_seen, mut is_gone_over) = (false, false, false);
+        for ballot in self.over(key_hash, version) {
+            match ballot.course {
+                Course::Open => is_known = false,
+                Course::Void => {}
+                // The others that it promised by then are not accepted here any more.
+                Course::Accepted(base) if base < Some(version) => return Had::Skipped,
+                Course::Accepted(base) if base == Some(version) => is_accepted = true,
+                Course::Refused(base) if base == Some(version) => was_seen = true,
+                Course::Accepted(_) | Course::Refused(_) => is_gone_over = true,
+            }
+        }
+        match (is_accepted, is_gone_over) {
+            _ if !is_known => Had::Unknown,
+            (true, false) => Had::Once,
+            // What goes over it may be on another replica, and be found there.
+            (true, true) => Had::Unknown,
+            _ if was_seen => Had::Unknown,
+            (false, true) => Had::Skipped,
+            (false, false) => Had::Never,
+        }
+    }
+
+    /// Whether that is unknown for now, until more is heard of a ballot.
+    pub fn is_open_over(&self, key_hash: u64, version: Version) -> bool {
+        version > self.forgotten
+            && self.had(key_hash, version) == Had::Unknown
+            && self.over(key_hash, version).any(|ballot| ballot.course == Course::Open)
+    }
+
+    /// The ballots that may have been decided on a version.
+    fn over(&self, key_hash: u64, version: Version) -> impl Iterator<Item = &Ballot> {
+        let newer =
+            self.ballots.range((key_hash, version)..).take_while(move |((key, _), _)| *key == key_hash);
+        newer
+            .filter(move |((_, ballot), promised)| *ballot > version && promised.had < Some(version))
+            .map(|(_, promised)| promised)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: u64 = 7;
+
+    const fn version(timestamp: u64) -> Version {
+        Version { timestamp, node: 0 }
+    }
+
+    fn promised(ballots: &[(u64, Option<u64>)]) -> PromisedBallots {
+        let mut all = PromisedBallots::default();
+        ballots.iter().for_each(|&(ballot, had)| all.promised(KEY, version(ballot), had.map(version)));
+        all
+    }
+
+    #[test]
+    fn a_version_may_have_been_seen_by_a_newer_ballot_that_was_not_told_of_anything_newer() {
+        let ballots = promised(&[(9, Some(3)), (5, None)]);
+        let had = |at| ballots.had(KEY, version(at));
+        assert_eq!([2, 3, 4, 8, 9, 10].map(had), {
+            [Had::Unknown, Had::Unknown, Had::Unknown, Had::Unknown, Had::Never, Had::Never]
+        });
+        let told = promised(&[(9, Some(3))]);
+        assert_eq!(told.had(KEY, version(2)), Had::Never, "it was told of 3");
+        assert_eq!(told.had(KEY + 1, version(8)), Had::Never, "another key");
+        assert!(told.is_open_over(KEY, version(8)) && !told.is_open_over(KEY, version(2)));
+    }
+
+    #[test]
+    fn what_a_ballot_was_decided_on_says_what_it_saw() {
+        let mut ballots = promised(&[(9, Some(3))]);
+        ballots.refused(KEY, version(9), Some(version(6)));
+        assert_eq!([3, 5, 6, 7, 9].map(|at| ballots.had(KEY, version(at))), {
+            [Had::Never, Had::Skipped, Had::Unknown, Had::Skipped, Had::Never]
+        });
+        assert!(!ballots.is_open_over(KEY, version(6)), "nothing more is going to be heard");
+        ballots.promised(KEY, version(12), Some(version(3)));
+        assert_eq!(ballots.had(KEY, version(7)), Had::Unknown, "which says nothing of another one");
+        ballots.accepted(KEY, version(12), Some(version(7)));
+        assert_eq!(
+            ballots.had(KEY, version(7)),
+            Had::Unknown,
+            "9 went over it, and may be on another replica"
+        );
+        let mut ballots = promised(&[(5, None), (9, None)]);
+        ballots.accepted(KEY, version(9), Some(version(6)));
+        assert_eq!(ballots.had(KEY, version(6)), Had::Once);
+        let mut ballots = promised(&[(9, None), (12, None)]);
+        ballots.accepted(KEY, version(9), None);
+        assert_eq!(ballots.had(KEY, version(8)), Had::Skipped, "whatever is open");
+        assert_eq!(ballots.had(KEY, version(10)), Had::Unknown);
+        ballots.released(KEY, version(12));
+        assert_eq!(ballots.had(KEY, version(10)), Had::Never);
+    }
+
+    /// Of two ballots, one was decided on something newer: that does not say what the other one saw.
+    #[test]
+    fn what_one_ballot_did_not_see_another_one_may_have() {
+        for decided in [9, 12] {
+            let mut ballots = promised(&[(9, None), (12, None)]);
+            ballots.accepted(KEY, version(decided), Some(version(6)));
+            assert_eq!(ballots.had(KEY, version(5)), Had::Unknown, "{decided}");
+            assert!(ballots.is_open_over(KEY, version(5)));
+        }
+    }
+
+    #[test]
+    fn only_so_many_are_remembered_and_who_asks_again_is_one() {
+        let mut ballots = promised(&[(2, None), (2, None)]);
+        assert_eq!(ballots.order.len(), 1);
+        (0..BALLOTS_MAX as u64).for_each(|key| ballots.promised(KEY + 1 + key, version(1), None));
+        assert_eq!(ballots.order.len(), BALLOTS_MAX);
+        assert_eq!(ballots.ballots.len(), BALLOTS_MAX);
+        let had = |at| ballots.had(KEY, version(at));
+        assert_eq!([1, 2, 3].map(had), [Had::Unknown, Had::Unknown, Had::Never]);
+        assert!(!ballots.is_open_over(KEY, version(1)));
+        assert_eq!(PromisedBallots::forgetting(version(5)).had(KEY, version(5)), Had::Unknown);
+    }
+}

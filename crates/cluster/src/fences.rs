@@ -119,8 +119,8 @@ impl Fences {
     }
 
     /// Whether this was the newest promise of the key until something newer came in the place of what the key had when it was given;
-    /// `newest` is what the key has now. Then, the cell of the ballot may count as if it had come right before: nobody reads it here,
-    /// and whoever was promised something newer was told of what came.
+    /// `newest` is what the key has now. Then, the cell of the ballot may count as if it had come right before, if it was decided on
+    /// that: nobody reads it here, and whoever was promised something newer was told of what came.
     pub fn is_overtaken(
         &self,
         key_hash: u64,

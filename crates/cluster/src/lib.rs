@@ -3,8 +3,8 @@
 //! - `nodes`: the list of nodes; `placement`: which nodes hold which keys
 //! - `coverage`: which nodes can answer for all keys
 //! - `write`, `read`: one request, decided by its coordinator; `sent`: what replicas send to a read
-//! - `proposal`: a conditional write, decided by its coordinator; `fences`: what a replica has promised;
-//!   `promised`: what it remembers of that
+//! - `proposal`: a ballot of a conditional write, decided by its coordinator; `ballots`: what became of those before it; `fences`:
+//!   what a replica has promised; `promised`: what it remembers of that
 //! - `failure`: why a replica did not answer, and the error for the client
 //! - `hints`: writes that are kept for a peer that is away
 //! - `tree`: the cells that two nodes both hold, as hashes; `leaves`, `deletions`, `window`: its parts
@@ -18,6 +18,7 @@
 //! - `stability`: which node lost its data, what every node has, which tombstones may go
 #![forbid(unsafe_code)]
 
+mod ballots;
 mod coverage;
 mod deletions;
 mod durable;
@@ -49,6 +50,7 @@ mod tree;
 mod window;
 mod write;
 
+pub use ballots::{Ballots, Course};
 pub use coverage::covers;
 pub use durable::{DURABLE_BYTES_MAX, DURABLE_FORMAT, Durable, KeptState, Relisting};
 pub use failure::{Failure, QuorumError, Refusal};

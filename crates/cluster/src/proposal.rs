@@ -14,8 +14,8 @@
 //! A replica accepts only while the ballot is its newest promise, and its newest cell is still the one that it had when it
 //! promised. So no version between the newest cell that the coordinator knew of and the ballot was ever on one of the replicas
 //! that accepted, and none was on a majority. A newer cell may have come meanwhile, as plain writes do. If the ballot was the newest
-//! promise until then, the replica accepts as well, and keeps what it has: it is as if the cell of the ballot had come right before.
-//! Whoever was promised something newer by this replica was told of that newer cell. If a coordinator disappears, another one outbids it, and has a cell of its own
+//! promise until then, and its cell was decided on what the replica had, the replica accepts as well, and keeps what it has: it is as if
+//! the cell of the ballot had come right before. Whoever was promised something newer by this replica was told of that newer cell. If a coordinator disappears, another one outbids it, and has a cell of its own
 //! accepted: what the first one left on a minority is older than that, and stays there.
 
 use ladoga_model::{Replicas, Version};
@@ -36,7 +36,7 @@ pub enum PrepareAnswer<B, L> {
 /// A replica's answer to the cell of a ballot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AcceptAnswer {
-    /// It has it, or something newer that came while the ballot was its newest promise.
+    /// It has it; or something newer, which came while the ballot was its newest promise.
     Accepted,
     /// It has not taken it and never will: it has promised, or has, something newer, or its promise is gone. The newest
     /// version that it knows of.

@@ -15,6 +15,7 @@ mod planted_tests;
 mod replica;
 mod scenario;
 mod system;
+mod walk_tests;
 
 use std::collections::HashSet;
 

@@ -134,19 +134,22 @@ impl Replica {
         ReadAnswer { cell: self.held.map(|held| held.sent(digest)), is_whole: self.rebuilding.is_none() }
     }
 
-    /// Lets a cell in. Answers whether nothing newer is there now.
+    /// Lets a cell in, unless this replica would have to vouch for what it lost. Answers whether nothing newer is there now.
     pub(crate) fn admit(&mut self, held: Held, from: From) -> Result<bool, Failure> {
-        let timestamp = held.version.timestamp;
-        if !from.is_repair()
-            && self.rebuilding.as_ref().is_some_and(|(lost_before, _)| timestamp <= *lost_before)
-        {
+        let is_lost = |&(lost_before, _): &(u64, _)| held.version.timestamp <= lost_before;
+        if from != From::Hint && self.rebuilding.as_ref().is_some_and(is_lost) {
             return Err(Failure::Refused(Refusal::Rebuilding));
         }
+        Ok(self.let_in(held, from))
+    }
+
+    fn let_in(&mut self, held: Held, from: From) -> bool {
+        let timestamp = held.version.timestamp;
         self.clock = timestamp.max(self.clock);
         if from.is_repair() && timestamp > self.forgotten {
             self.came.entry(held.version).or_insert(false);
         }
-        Ok(self.held.is_none_or(|known| known.version <= held.version))
+        self.held.is_none_or(|known| known.version <= held.version)
     }
 
     /// Makes it durable. Answers whether nothing newer was there when it was admitted, or perhaps something was.
@@ -253,7 +256,7 @@ impl Replica {
         if known == Some(held.version) {
             return Ok(AcceptAnswer::Accepted);
         }
-        let is_overtaken = known.is_some_and(|newest| self.is_overtaken(held.version, base.had, newest));
+        let is_overtaken = known.is_some_and(|newest| self.is_overtaken(held.version, base, newest));
         if !is_overtaken && (!self.fences.is_newest(KEY, held.version) || known != base.had) {
             self.ballots.refused(KEY, held.version, base.newest);
             let newest = known.max(self.fences.newest(KEY));
@@ -270,9 +273,11 @@ impl Replica {
     }
 
     /// Whether the cell of a ballot counts as if it had come right before the one that is here.
-    fn is_overtaken(&self, ballot: Version, had: Option<Version>, newest: Version) -> bool {
+    fn is_overtaken(&self, ballot: Version, base: Base, newest: Version) -> bool {
         let is_after = newest > ballot && self.bug == Some(Bug::CountsAnyOvertaken);
-        is_after || self.fences.is_overtaken(KEY, ballot, had, newest)
+        // What it was decided on was here before the newer one came.
+        let was_here = base.newest == base.had || self.bug == Some(Bug::CountsOvertakenBase);
+        is_after || was_here && self.fences.is_overtaken(KEY, ballot, base.had, newest)
     }
 
     pub(crate) fn release(&mut self, ballot: Version) {
@@ -316,9 +321,8 @@ impl Replica {
 
     /// It has taken over what one of them has.
     pub(crate) fn pulled(&mut self, other: usize, held: Option<Held>) {
-        if let Some(held) = held
-            && let Ok(was_newest) = self.admit(held, From::Repair)
-        {
+        if let Some(held) = held {
+            let was_newest = self.let_in(held, From::Repair);
             self.commit(held, From::Repair, was_newest);
         }
         let Some((lost_before, others)) = &mut self.rebuilding else { return };

@@ -52,6 +52,8 @@ pub(crate) enum Bug {
     TrustsAccepted,
     /// A cell counts as if it had come before the newer one that is there, whatever was promised before that came.
     CountsAnyOvertaken,
+    /// A cell counts as if it had come before the newer one that is there, also if it was decided on what came after that one.
+    CountsOvertakenBase,
 }
 
 /// How often what goes wrong goes wrong.

@@ -144,6 +144,12 @@ fn a_cell_that_a_newer_write_overtook_counts_unless_something_else_was_promised_
     );
     let late = Base { met: vec![Incarnation(1); 3], ..Base::default() };
     assert_eq!(asked.accept(10, late), Answer::Outbid(asked.version(20)), "the others have had other disks");
+    let other = Base { newest: Some(asked.version(9)), ..Base::default() };
+    assert_eq!(
+        asked.accept(10, other),
+        Answer::Outbid(asked.version(20)),
+        "9 may have begun after 15 had ended"
+    );
     assert_eq!(asked.accept(10, Base::default()), Answer::Done, "as if it had come right before that");
     assert_eq!(asked.prepare(21), asked.promised(Some((15, b"written"))), "which is what is there");
     assert_eq!(

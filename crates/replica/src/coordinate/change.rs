@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use ladoga_cluster::{NodeId, ProposalError};
+use ladoga_cluster::{Ballots, Course, NodeId, ProposalError};
 use ladoga_model::{Cell, Stamp, Value, Version};
 use ladoga_service::Error;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::ballots::{Ballots, Course};
 use super::failures::too_few;
 use super::fetch::HeldCell;
 use super::forward::Forwarding;

@@ -6,7 +6,7 @@
 //! - `write`: a value that fits into memory, or a deletion
 //! - `read`: a cell, and what it takes to keep its replicas alike
 //! - `conditional`: what depends on what is there: a pure function of the newest cell
-//! - `change`: such a function, carried out; `propose`: one ballot of it, `proposing`: what it waits for; `ballots`: what became of earlier ones
+//! - `change`: such a function, carried out; `propose`: one ballot of it, `proposing`: what it waits for
 //! - `forward`: has another node carry it out, while several are asked for the key; `forwarded`: what another node forwarded
 //! - `fenced`: reads and writes that promises to one are in the way of
 //! - `spread`: a value that does not fit into memory, to many nodes at once
@@ -19,7 +19,6 @@
 
 mod alone;
 mod backup;
-mod ballots;
 mod change;
 mod conditional;
 mod failures;

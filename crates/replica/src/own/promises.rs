@@ -101,7 +101,8 @@ async fn until_older_ends<S: Store>(replica: &OwnReplica<S>, key_hash: u64, ball
 
 /// What this replica says to the cell of a ballot: it takes it only if that is its newest promise, what it has is what it had
 /// when it promised, and none of the key's replicas has lost its promises since the coordinator began. Something newer may have come
-/// meanwhile, as plain writes do; if nothing else was promised before that, the cell counts as if it had come right before it. Who
+/// meanwhile, as plain writes do; if nothing else was promised before that, and the cell was decided on what was here until then, it
+/// counts as if it had come right before it. Who
 /// asks again for what it took is told so again. [`Refusal::StoreFailed`] does not say that it has not taken it.
 pub(crate) fn accept<S: Store>(
     replica: &Rc<OwnReplica<S>>,
@@ -130,7 +131,9 @@ pub(crate) fn accept<S: Store>(
             if has == Some(ballot) {
                 return (None, AcceptAnswer::Accepted);
             }
-            let is_overtaken = fences.is_overtaken((key_hash, ballot), base.had, has)
+            // What it was decided on was here by then. Otherwise that may be a write that began after the newer one had ended.
+            let is_overtaken = base.newest == base.had
+                && fences.is_overtaken((key_hash, ballot), base.had, has)
                 || has > Some(ballot) && planted::has(Bug::CountAnyOvertaken);
             let is_promised = is_overtaken || has == base.had && fences.is_newest(key_hash, ballot);
             if !is_promised || stability.has_met_later(&nodes, &base.met) {

@@ -8,7 +8,7 @@ mod fingerprint;
 mod plain;
 mod proposals;
 
-use ladoga_cluster::{ProposalCore, ReadCore, WriteCore};
+use ladoga_cluster::{Ballots, ProposalCore, ReadCore, WriteCore};
 use ladoga_history::{Input, Operation, Output};
 use ladoga_model::Version;
 
@@ -24,8 +24,8 @@ enum Purpose {
         input: Input,
         /// How often it may still be proposed.
         attempts: usize,
-        /// Cells of its own that may be somewhere, with what is answered if they are.
-        left: Vec<(Version, Output)>,
+        /// Those that may have left a cell somewhere.
+        ballots: Ballots<Output>,
     },
     /// That this request, which met a promise, perhaps this one, need not wait for it any longer.
     TakeOver {
@@ -48,8 +48,8 @@ enum Machine {
         ballot: Version,
         /// How many disks had been lost when it began.
         lost: usize,
-        /// What is to be accepted, what that was decided on, and what is answered then.
-        cell: Option<(Held, Option<Version>, Output)>,
+        /// What is to be accepted, what that was decided on, and what is answered then, if it is more than to keep older ones out.
+        cell: Option<(Held, Option<Version>, Option<Output>)>,
     },
     Over,
 }
@@ -224,8 +224,8 @@ impl System {
             Ask::Write(value) => self.write(request, first_attempt(scenario), Some(value)),
             Ask::Delete => self.write(request, first_attempt(scenario), None),
             Ask::CompareAndSet(..) | Ask::Increment => {
-                let (attempts, left) = (scenario.attempts, Vec::new());
-                self.requests[request].purpose = Purpose::Conditional { input, attempts, left };
+                let (attempts, ballots) = (scenario.attempts, Ballots::new(None));
+                self.requests[request].purpose = Purpose::Conditional { input, attempts, ballots };
                 self.propose(scenario, request);
             }
         }

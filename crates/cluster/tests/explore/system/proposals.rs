@@ -1,4 +1,6 @@
-use ladoga_cluster::{Failure, PrepareAnswer, ProposalCore, ProposalError, ProposalStep, Refusal, SentCell};
+use ladoga_cluster::{
+    Ballots, Course, Failure, PrepareAnswer, ProposalCore, ProposalError, ProposalStep, Refusal, SentCell,
+};
 use ladoga_history::{Input, Output, Register};
 use ladoga_model::Version;
 
@@ -9,8 +11,10 @@ use crate::scenario::{Bug, Scenario};
 
 /// What becomes of a request, by the newest cell of a majority of promises.
 enum Decision {
-    /// This is written, and then this is answered.
-    Write(Option<u64>, Output),
+    /// This is written, and then this is answered; or it is decided again, if it only keeps out what the request wrote before.
+    Write(Option<u64>, Option<Output>),
+    /// A majority has what the request wrote.
+    Done(Output),
     /// The condition does not hold, on a cell that a majority has.
     Refuse,
     /// The condition does not hold; it has to be seen whether a majority has what it does not hold for.
@@ -145,11 +149,13 @@ impl System {
         newest: Option<Held>,
         is_stable: bool,
     ) {
-        let is_refused = is_stable || scenario.bug == Some(Bug::RefusesUnstable);
-        let decision = match &self.requests[request].purpose {
-            Purpose::Conditional { input, left, .. } => decide(*input, left, newest, is_refused),
+        let is_sure = is_stable || scenario.bug == Some(Bug::RefusesUnstable);
+        let decision = match &mut self.requests[request].purpose {
+            Purpose::Conditional { input, ballots, .. } => {
+                decide(scenario, (*input, ballots), newest, (is_stable, is_sure))
+            }
             _ if scenario.bug == Some(Bug::TakesOverByRelease) => Decision::GiveWay,
-            _ => Decision::Write(newest.and_then(|held| held.value), Output::Done),
+            _ => Decision::Write(newest.and_then(|held| held.value), Some(Output::Done)),
         };
         if let Decision::Write(value, output) = decision {
             if let Machine::Proposal { cell, .. } = &mut self.requests[request].machine {
@@ -162,6 +168,7 @@ impl System {
         match decision {
             Decision::Read => self.read(scenario, request),
             Decision::Refuse if !self.is_void(request) => self.over(request, Some(Output::Refused)),
+            Decision::Done(output) if !self.is_void(request) => self.over(request, Some(output)),
             Decision::GiveWay => self.give_way(scenario, request),
             _ => self.over(request, None),
         }
@@ -195,33 +202,35 @@ impl System {
             self.observe(request, newest);
         }
         let is_void = self.is_void(request);
-        let Purpose::Conditional { attempts, left, .. } = &mut self.requests[request].purpose else {
+        let Purpose::Conditional { attempts, ballots, .. } = &mut self.requests[request].purpose else {
             return self.has_taken_over(scenario, request);
         };
         match outcome {
             Ok(()) => {
                 let (_, newest, output) = cell.expect("it was accepted");
-                if !left.iter().any(|(own, _)| Some(*own) == newest) {
-                    self.given_up.extend(left.iter().map(|(own, _)| *own));
+                if !ballots.versions().any(|own| Some(own) == newest) {
+                    self.given_up.extend(ballots.versions());
                 }
-                self.over(request, Some(output).filter(|_| !is_void));
+                ballots.buried();
+                if is_void || output.is_some() {
+                    return self.over(request, output.filter(|_| !is_void));
+                }
             }
             Err(
                 ProposalError::Outbid { may_have_happened, .. }
                 | ProposalError::TooFew { may_have_happened, .. },
-            ) => {
-                match cell {
-                    Some((_, _, output)) if *may_have_happened => left.push((ballot, output)),
-                    _ => self.given_up.push(ballot),
-                }
-                if newest_known.is_some() && *attempts > 0 {
-                    self.propose(scenario, request);
-                } else if left.is_empty() {
-                    self.has_not_happened(request);
-                } else {
-                    self.over(request, None);
-                }
-            }
+            ) => match cell {
+                Some((_, _, output)) if *may_have_happened => ballots.left(ballot, output),
+                _ => self.given_up.push(ballot),
+            },
+        }
+        let goes_on = !matches!(outcome, Err(ProposalError::TooFew { may_have_happened: false, .. }));
+        if goes_on && *attempts > 0 {
+            self.propose(scenario, request);
+        } else if ballots.is_empty() {
+            self.has_not_happened(request);
+        } else {
+            self.over(request, None);
         }
     }
 
@@ -250,19 +259,26 @@ impl System {
     }
 }
 
-fn decide(input: Input, left: &[(Version, Output)], newest: Option<Held>, is_stable: bool) -> Decision {
-    let (version, value) = (newest.map(|held| held.version), newest.and_then(|held| held.value));
-    if let Some((_, output)) = left.iter().find(|(own, _)| Some(*own) == version) {
-        return Decision::Write(value, *output); // It is its own: it is completed.
-    }
-    if left.last().is_some_and(|(own, _)| version > Some(*own)) {
-        return Decision::Unknown;
+fn decide(
+    scenario: &Scenario,
+    (input, ballots): (Input, &mut Ballots<Output>),
+    newest: Option<Held>,
+    (is_stable, is_sure): (bool, bool),
+) -> Decision {
+    let value = newest.and_then(|held| held.value);
+    let is_enough = scenario.replicas.ack as usize <= scenario.replicas.majority();
+    match ballots.course(newest.map(|held| held.version), is_stable) {
+        Course::Done(output) if is_enough => return Decision::Done(output),
+        Course::Done(output) => return Decision::Write(value, Some(output)),
+        Course::Again(output) => return Decision::Write(value, output),
+        Course::Unknown => return Decision::Unknown,
+        Course::Decide => {}
     }
     match Register(value).obey(input) {
         // What is left is to be buried.
-        (_, Output::Refused) if !left.is_empty() => Decision::Write(value, Output::Refused),
-        (_, Output::Refused) if is_stable => Decision::Refuse,
+        (_, Output::Refused) if !ballots.is_empty() => Decision::Write(value, None),
+        (_, Output::Refused) if is_sure => Decision::Refuse,
         (_, Output::Refused) => Decision::Read,
-        (Register(next), output) => Decision::Write(next, output),
+        (Register(next), output) => Decision::Write(next, Some(output)),
     }
 }

@@ -14,7 +14,7 @@
 use ladoga_model::Version;
 
 /// A ballot whose cell a replica may have.
-#[derive(Debug)]
+#[derive(Debug, Clone, Hash)]
 struct Ballot<T> {
     version: Version,
     /// What the client is to be told, if the cell is its change; none if it only keeps older ones out.
@@ -22,12 +22,12 @@ struct Ballot<T> {
 }
 
 /// The ballots of a request that may be somewhere, the oldest first.
-#[derive(Debug)]
-pub(super) struct Ballots<T>(Vec<Ballot<T>>);
+#[derive(Debug, Clone, Hash)]
+pub struct Ballots<T>(Vec<Ballot<T>>);
 
 /// What a request has to do, by the newest cell of a majority of promises.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Course<T> {
+pub enum Course<T> {
     /// Nothing: a majority has its change. The answer.
     Done(T),
     /// To have the newest cell accepted once more. With an answer, it is the change; without one, it only keeps older ones out.
@@ -40,28 +40,33 @@ pub(super) enum Course<T> {
 
 impl<T: Clone> Ballots<T> {
     /// Of a request that begins; with a version under which a replica may have the change already.
-    pub(super) fn new(earlier: Option<(Version, T)>) -> Ballots<T> {
+    pub fn new(earlier: Option<(Version, T)>) -> Ballots<T> {
         let ballot = |(version, answer)| Ballot { version, answer: Some(answer) };
         Ballots(earlier.into_iter().map(ballot).collect())
     }
 
     /// Whether none can be anywhere.
-    pub(super) const fn is_empty(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Another one, newer than those before, may be somewhere.
-    pub(super) fn left(&mut self, version: Version, answer: Option<T>) {
+    pub fn left(&mut self, version: Version, answer: Option<T>) {
         self.0.push(Ballot { version, answer });
     }
 
+    /// The versions under which something of the request may be somewhere.
+    pub fn versions(&self) -> impl Iterator<Item = Version> {
+        self.0.iter().map(|ballot| ballot.version)
+    }
+
     /// A newer cell is on a majority.
-    pub(super) fn buried(&mut self) {
+    pub fn buried(&mut self) {
         self.0.clear();
     }
 
     /// What follows from the newest cell of a majority of promises; `is_stable` if each of them has it.
-    pub(super) fn course(&mut self, newest: Option<Version>, is_stable: bool) -> Course<T> {
+    pub fn course(&mut self, newest: Option<Version>, is_stable: bool) -> Course<T> {
         let Some(index) = self.0.iter().position(|ballot| Some(ballot.version) == newest) else {
             let is_overtaken = self.0.iter().any(|ballot| Some(ballot.version) < newest);
             return if is_overtaken { Course::Unknown } else { Course::Decide };

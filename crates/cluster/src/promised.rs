@@ -103,16 +103,16 @@ impl PromisedBallots {
     /// - [`Had::Never`]: no decision has seen it, or went over it
     pub fn had(&self, key_hash: u64, version: Version) -> Had {
         let mut is_known = version > self.forgotten;
-        let (mut is_accepted, mut was_seen, mut is_gone_over) = (false, false, false);
+        let (mut is_accepted, mut is_gone_over) = (false, false);
         for ballot in self.over(key_hash, version) {
             match ballot.course {
-                Course::Open => is_known = false,
                 Course::Void => {}
                 // The others that it promised by then are not accepted here any more.
                 Course::Accepted(base) if base < Some(version) => return Had::Skipped,
+                Course::Refused(base) if base < Some(version) => is_gone_over = true,
                 Course::Accepted(base) if base == Some(version) => is_accepted = true,
-                Course::Refused(base) if base == Some(version) => was_seen = true,
-                Course::Accepted(_) | Course::Refused(_) => is_gone_over = true,
+                // What is newer than the version may have been decided on it.
+                Course::Open | Course::Accepted(_) | Course::Refused(_) => is_known = false,
             }
         }
         match (is_accepted, is_gone_over) {
@@ -120,7 +120,6 @@ impl PromisedBallots {
             (true, false) => Had::Once,
             // What goes over it may be on another replica, and be found there.
             (true, true) => Had::Unknown,
-            _ if was_seen => Had::Unknown,
             (false, true) => Had::Skipped,
             (false, false) => Had::Never,
         }
@@ -177,8 +176,9 @@ mod tests {
         let mut ballots = promised(&[(9, Some(3))]);
         ballots.refused(KEY, version(9), Some(version(6)));
         assert_eq!([3, 5, 6, 7, 9].map(|at| ballots.had(KEY, version(at))), {
-            [Had::Never, Had::Skipped, Had::Unknown, Had::Skipped, Had::Never]
+            [Had::Never, Had::Unknown, Had::Unknown, Had::Skipped, Had::Never]
         });
+        assert!(!ballots.is_open_over(KEY, version(5)), "6 may have been decided on it");
         assert!(!ballots.is_open_over(KEY, version(6)), "nothing more is going to be heard");
         ballots.promised(KEY, version(12), Some(version(3)));
         assert_eq!(ballots.had(KEY, version(7)), Had::Unknown, "which says nothing of another one");

@@ -12,7 +12,7 @@ use super::system::System;
 use super::violation;
 
 /// How many walks are a test: some seconds.
-const WALKS: u64 = 30_000;
+const WALKS: u64 = 100_000;
 /// How long one is, at most.
 const STEPS_MAX: usize = 400;
 /// How many it may take until a bug that is planted is found.

@@ -340,7 +340,7 @@ mod tests {
         assert!(past.is_open_over(KEY, version(8)));
         assert_eq!(past.had(KEY + 1, version(8)), Had::Never, "another key");
         past.accepts(KEY, Some(version(6)), version(9));
-        assert_eq!([5, 6, 7].map(had), [Had::Skipped, Had::Once, Had::Skipped]);
+        assert_eq!([5, 6, 7].map(had), [Had::Unknown, Had::Once, Had::Skipped]);
         past.comes(KEY, version(7));
         assert_eq!(had(7), Had::Unknown, "it may be written now");
         past.promises(KEY, version(12), Some(version(9)));

@@ -197,6 +197,8 @@ impl System {
         let others = (0..self.replicas.len()).filter(|&other| other != replica).collect();
         self.replicas[replica].lose_disk(lost_before, others);
         self.forget_commits(replica);
+        // It said of these that it never had them, having something newer; it is given what the others have, and not what it lost.
+        self.given_up.clear();
     }
 
     /// What was let in and is not durable is gone.

@@ -5,8 +5,8 @@
 //! no read has returned; by the decision it has been seen. So a replica that never had a version says so only if no ballot that it
 //! promised may have been decided on that version: none that is newer than the version, and that was promised when this replica
 //! had something older. (Whoever was told of something newer decided on something newer.) What such a ballot was decided on is
-//! known once its cell is to be accepted here, whether or not it is; and it is known that it was decided on nothing, once its
-//! coordinator releases it.
+//! known once its cell is to be accepted here, whether or not it is. Once its coordinator releases it, it does not matter here: its cell
+//! is nowhere, or it was decided by a majority without this replica, one of which knows what on.
 //!
 //! If this replica accepted a cell that was decided on the version, it counts as having had it; unless another ballot was decided without
 //! the version. That one's cell may be on another replica, be found there by a coordinator whose majority lacks the cell that was accepted
@@ -26,29 +26,29 @@ type KeyVersion = (u64, Version);
 
 /// A ballot that was promised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Ballot {
+struct Promised {
     /// What this replica had then.
     had: Option<Version>,
-    course: Course,
+    basis: Basis,
 }
 
-/// What is known of the cell of a ballot.
+/// What is known of what the cell of a ballot was decided on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Course {
+enum Basis {
     /// Nothing yet.
     Open,
     /// It was decided on this, and not accepted here.
     Refused(Option<Version>),
     /// It was decided on this, and accepted here.
     Accepted(Option<Version>),
-    /// There is none.
+    /// It does not matter here.
     Void,
 }
 
 /// The latest ballots that a replica promised.
 #[derive(Debug, Clone, Default, Hash)]
 pub struct PromisedBallots {
-    ballots: BTreeMap<KeyVersion, Ballot>,
+    ballots: BTreeMap<KeyVersion, Promised>,
     /// In the order in which they were promised.
     order: VecDeque<KeyVersion>,
     /// No ballot that is newer was forgotten.
@@ -63,7 +63,7 @@ impl PromisedBallots {
 
     /// The replica promises a ballot, and `had` is what it has of the key.
     pub fn promised(&mut self, key_hash: u64, ballot: Version, had: Option<Version>) {
-        if self.ballots.insert((key_hash, ballot), Ballot { had, course: Course::Open }).is_some() {
+        if self.ballots.insert((key_hash, ballot), Promised { had, basis: Basis::Open }).is_some() {
             return; // Once more: its coordinator asked again.
         }
         self.order.push_back((key_hash, ballot));
@@ -77,22 +77,25 @@ impl PromisedBallots {
 
     /// The replica accepts the cell of a ballot, which was decided on this.
     pub fn accepted(&mut self, key_hash: u64, ballot: Version, base: Option<Version>) {
-        self.set(key_hash, ballot, Course::Accepted(base));
+        self.hear(key_hash, ballot, Basis::Accepted(base));
     }
 
     /// It does not accept it.
     pub fn refused(&mut self, key_hash: u64, ballot: Version, base: Option<Version>) {
-        self.set(key_hash, ballot, Course::Refused(base));
+        self.hear(key_hash, ballot, Basis::Refused(base));
     }
 
-    /// The coordinator of a ballot gave up before it asked anybody to accept.
+    /// The coordinator of a ballot has no use for the promise.
     pub fn released(&mut self, key_hash: u64, ballot: Version) {
-        self.set(key_hash, ballot, Course::Void);
+        self.hear(key_hash, ballot, Basis::Void);
     }
 
-    fn set(&mut self, key_hash: u64, ballot: Version, course: Course) {
-        if let Some(known) = self.ballots.get_mut(&(key_hash, ballot)) {
-            known.course = course;
+    /// What is heard first counts: who is asked to accept once more has something newer by then.
+    fn hear(&mut self, key_hash: u64, ballot: Version, basis: Basis) {
+        if let Some(known) = self.ballots.get_mut(&(key_hash, ballot))
+            && known.basis == Basis::Open
+        {
+            known.basis = basis;
         }
     }
 
@@ -105,14 +108,14 @@ impl PromisedBallots {
         let mut is_known = version > self.forgotten;
         let (mut is_accepted, mut is_gone_over) = (false, false);
         for ballot in self.over(key_hash, version) {
-            match ballot.course {
-                Course::Void => {}
+            match ballot.basis {
+                Basis::Void => {}
                 // The others that it promised by then are not accepted here any more.
-                Course::Accepted(base) if base < Some(version) => return Had::Skipped,
-                Course::Refused(base) if base < Some(version) => is_gone_over = true,
-                Course::Accepted(base) if base == Some(version) => is_accepted = true,
+                Basis::Accepted(base) if base < Some(version) => return Had::Skipped,
+                Basis::Refused(base) if base < Some(version) => is_gone_over = true,
+                Basis::Accepted(base) if base == Some(version) => is_accepted = true,
                 // What is newer than the version may have been decided on it.
-                Course::Open | Course::Accepted(_) | Course::Refused(_) => is_known = false,
+                Basis::Open | Basis::Accepted(_) | Basis::Refused(_) => is_known = false,
             }
         }
         match (is_accepted, is_gone_over) {
@@ -129,11 +132,11 @@ impl PromisedBallots {
     pub fn is_open_over(&self, key_hash: u64, version: Version) -> bool {
         version > self.forgotten
             && self.had(key_hash, version) == Had::Unknown
-            && self.over(key_hash, version).any(|ballot| ballot.course == Course::Open)
+            && self.over(key_hash, version).any(|ballot| ballot.basis == Basis::Open)
     }
 
     /// The ballots that may have been decided on a version.
-    fn over(&self, key_hash: u64, version: Version) -> impl Iterator<Item = &Ballot> {
+    fn over(&self, key_hash: u64, version: Version) -> impl Iterator<Item = &Promised> {
         let newer =
             self.ballots.range((key_hash, version)..).take_while(move |((key, _), _)| *key == key_hash);
         newer
@@ -190,7 +193,9 @@ mod tests {
         );
         let mut ballots = promised(&[(5, None), (9, None)]);
         ballots.accepted(KEY, version(9), Some(version(6)));
-        assert_eq!(ballots.had(KEY, version(6)), Had::Once);
+        ballots.released(KEY, version(5));
+        ballots.refused(KEY, version(9), Some(version(6)));
+        assert_eq!(ballots.had(KEY, version(6)), Had::Once, "whoever asks again");
         let mut ballots = promised(&[(9, None), (12, None)]);
         ballots.accepted(KEY, version(9), None);
         assert_eq!(ballots.had(KEY, version(8)), Had::Skipped, "whatever is open");

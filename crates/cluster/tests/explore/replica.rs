@@ -211,7 +211,7 @@ impl Replica {
             Bug::ForgetsDecidedOn => Some(Had::Never),
             Bug::TrustsAccepted => {
                 let is_base = |accepted: &Accepted| accepted.base.newest == Some(version);
-                went_over.clone().any(|accepted| is_base(accepted)).then_some(Had::Once)
+                went_over.clone().any(is_base).then_some(Had::Once)
             }
             Bug::RemembersIfAccepted if went_over.clone().any(is_doubtful) => Some(Had::Unknown),
             Bug::RemembersIfAccepted => Some(Had::Skipped),

@@ -218,7 +218,7 @@ impl Past {
         self.ballots.lock().refused(key_hash, ballot, base);
     }
 
-    /// Its coordinator gave up before it asked anybody to accept.
+    /// Its coordinator has no use for the promise.
     pub(crate) fn released(&self, key_hash: u64, ballot: Version) {
         self.ballots.lock().released(key_hash, ballot);
     }

@@ -12,6 +12,7 @@
 //! the version. That one's cell may be on another replica, be found there by a coordinator whose majority lacks the cell that was accepted
 //! here, and go over both.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
 use ladoga_model::Version;
@@ -63,9 +64,11 @@ impl PromisedBallots {
 
     /// The replica promises a ballot, and `had` is what it has of the key.
     pub fn promised(&mut self, key_hash: u64, ballot: Version, had: Option<Version>) {
-        if self.ballots.insert((key_hash, ballot), Promised { had, basis: Basis::Open }).is_some() {
-            return; // Once more: its coordinator asked again.
-        }
+        match self.ballots.entry((key_hash, ballot)) {
+            // Its coordinator asked again. What was heard since then counts.
+            Entry::Occupied(_) => return,
+            Entry::Vacant(entry) => entry.insert(Promised { had, basis: Basis::Open }),
+        };
         self.order.push_back((key_hash, ballot));
         if self.order.len() > BALLOTS_MAX
             && let Some(oldest) = self.order.pop_front()
@@ -102,17 +105,18 @@ impl PromisedBallots {
     /// Whether this replica had a version that it was never given, and has something newer than, by what was decided on it.
     ///
     /// - [`Had::Once`]: it accepted a cell that was decided on the version, and no other one that may go over the version
-    /// - [`Had::Skipped`]: no decision has seen the version, and one went over it
-    /// - [`Had::Never`]: no decision has seen it, or went over it
+    /// - [`Had::Skipped`]: no ballot that it promised was decided on the version, and one was decided on something older
+    /// - [`Had::Never`]: no ballot that it promised was decided on the version, or on something older
+    ///
+    /// What is decided on a version is promised by a majority that had nothing newer. None of that majority says that it never had the
+    /// version: so not enough replicas do, to write it again.
     pub fn had(&self, key_hash: u64, version: Version) -> Had {
         let mut is_known = version > self.forgotten;
         let (mut is_accepted, mut is_gone_over) = (false, false);
-        for ballot in self.over(key_hash, version) {
-            match ballot.basis {
+        for (_, promised) in self.over(key_hash, version) {
+            match promised.basis {
                 Basis::Void => {}
-                // The others that it promised by then are not accepted here any more.
-                Basis::Accepted(base) if base < Some(version) => return Had::Skipped,
-                Basis::Refused(base) if base < Some(version) => is_gone_over = true,
+                Basis::Accepted(base) | Basis::Refused(base) if base < Some(version) => is_gone_over = true,
                 Basis::Accepted(base) if base == Some(version) => is_accepted = true,
                 // What is newer than the version may have been decided on it.
                 Basis::Open | Basis::Accepted(_) | Basis::Refused(_) => is_known = false,
@@ -128,20 +132,31 @@ impl PromisedBallots {
         }
     }
 
-    /// Whether that is unknown for now, until more is heard of a ballot.
-    pub fn is_open_over(&self, key_hash: u64, version: Version) -> bool {
+    /// Whether that is unknown for now, until more is heard of a ballot that is not older than this timestamp.
+    pub fn is_open_over(&self, key_hash: u64, version: Version, since: u64) -> bool {
+        let is_open = |(ballot, promised): (Version, &Promised)| {
+            promised.basis == Basis::Open && ballot.timestamp >= since
+        };
         version > self.forgotten
             && self.had(key_hash, version) == Had::Unknown
-            && self.over(key_hash, version).any(|ballot| ballot.basis == Basis::Open)
+            && self.over(key_hash, version).any(is_open)
+    }
+
+    /// The newest ballot over this one that still matters. The key has nothing that is newer than either: then, the promise ended by a cell
+    /// of another key of the same hash, and has to be kept all the same.
+    pub fn newest_over(&self, key_hash: u64, ballot: Version) -> Option<Version> {
+        let newer = self.ballots.range((key_hash, ballot)..).take_while(|((key, _), _)| *key == key_hash);
+        let matters = newer.filter(|((_, other), promised)| *other > ballot && promised.basis != Basis::Void);
+        matters.map(|((_, other), _)| *other).last()
     }
 
     /// The ballots that may have been decided on a version.
-    fn over(&self, key_hash: u64, version: Version) -> impl Iterator<Item = &Promised> {
+    fn over(&self, key_hash: u64, version: Version) -> impl Iterator<Item = (Version, &Promised)> {
         let newer =
             self.ballots.range((key_hash, version)..).take_while(move |((key, _), _)| *key == key_hash);
         newer
             .filter(move |((_, ballot), promised)| *ballot > version && promised.had < Some(version))
-            .map(|(_, promised)| promised)
+            .map(|((_, ballot), promised)| (*ballot, promised))
     }
 }
 
@@ -171,7 +186,7 @@ mod tests {
         let told = promised(&[(9, Some(3))]);
         assert_eq!(told.had(KEY, version(2)), Had::Never, "it was told of 3");
         assert_eq!(told.had(KEY + 1, version(8)), Had::Never, "another key");
-        assert!(told.is_open_over(KEY, version(8)) && !told.is_open_over(KEY, version(2)));
+        assert!(told.is_open_over(KEY, version(8), 0) && !told.is_open_over(KEY, version(2), 0));
     }
 
     #[test]
@@ -181,8 +196,8 @@ mod tests {
         assert_eq!([3, 5, 6, 7, 9].map(|at| ballots.had(KEY, version(at))), {
             [Had::Never, Had::Unknown, Had::Unknown, Had::Skipped, Had::Never]
         });
-        assert!(!ballots.is_open_over(KEY, version(5)), "6 may have been decided on it");
-        assert!(!ballots.is_open_over(KEY, version(6)), "nothing more is going to be heard");
+        assert!(!ballots.is_open_over(KEY, version(5), 0), "6 may have been decided on it");
+        assert!(!ballots.is_open_over(KEY, version(6), 0), "nothing more is going to be heard");
         ballots.promised(KEY, version(12), Some(version(3)));
         assert_eq!(ballots.had(KEY, version(7)), Had::Unknown, "which says nothing of another one");
         ballots.accepted(KEY, version(12), Some(version(7)));
@@ -198,9 +213,13 @@ mod tests {
         assert_eq!(ballots.had(KEY, version(6)), Had::Once, "whoever asks again");
         let mut ballots = promised(&[(9, None), (12, None)]);
         ballots.accepted(KEY, version(9), None);
-        assert_eq!(ballots.had(KEY, version(8)), Had::Skipped, "whatever is open");
+        assert_eq!(ballots.had(KEY, version(8)), Had::Unknown, "12 may have been decided on it, elsewhere");
+        assert!(ballots.is_open_over(KEY, version(8), 12) && !ballots.is_open_over(KEY, version(8), 13));
         assert_eq!(ballots.had(KEY, version(10)), Had::Unknown);
+        assert_eq!(ballots.newest_over(KEY, version(9)), Some(version(12)));
         ballots.released(KEY, version(12));
+        assert_eq!(ballots.newest_over(KEY, version(9)), None);
+        assert_eq!(ballots.had(KEY, version(8)), Had::Skipped);
         assert_eq!(ballots.had(KEY, version(10)), Had::Never);
     }
 
@@ -211,8 +230,24 @@ mod tests {
             let mut ballots = promised(&[(9, None), (12, None)]);
             ballots.accepted(KEY, version(decided), Some(version(6)));
             assert_eq!(ballots.had(KEY, version(5)), Had::Unknown, "{decided}");
-            assert!(ballots.is_open_over(KEY, version(5)));
+            assert!(ballots.is_open_over(KEY, version(5), 0));
         }
+    }
+
+    /// Of five replicas, one had a version on which something was decided and acknowledged. The others accepted what had been decided on
+    /// something older, with minorities, and three said that they never had the version: it was written again, over what was built on it.
+    #[test]
+    fn what_one_ballot_went_over_another_one_may_have_been_decided_on() {
+        let mut ballots = promised(&[(7, None), (9, None)]);
+        ballots.accepted(KEY, version(9), None);
+        ballots.refused(KEY, version(7), Some(version(5)));
+        assert_eq!(ballots.had(KEY, version(5)), Had::Unknown);
+        ballots.promised(KEY, version(7), Some(version(6)));
+        assert_eq!(
+            ballots.had(KEY, version(5)),
+            Had::Unknown,
+            "who asks for the promise again changes nothing"
+        );
     }
 
     #[test]
@@ -224,7 +259,7 @@ mod tests {
         assert_eq!(ballots.ballots.len(), BALLOTS_MAX);
         let had = |at| ballots.had(KEY, version(at));
         assert_eq!([1, 2, 3].map(had), [Had::Unknown, Had::Unknown, Had::Never]);
-        assert!(!ballots.is_open_over(KEY, version(1)));
+        assert!(!ballots.is_open_over(KEY, version(1), 0));
         assert_eq!(PromisedBallots::forgetting(version(5)).had(KEY, version(5)), Had::Unknown);
     }
 }

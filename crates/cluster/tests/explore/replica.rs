@@ -236,6 +236,9 @@ impl Replica {
         {
             self.fences.release(KEY, before);
         }
+        if let Some(newer) = self.ballots.newest_over(KEY, ballot) {
+            return Ok(PrepareAnswer::Outbid(newer));
+        }
         match self.fences.promise(KEY, ballot) {
             Ok(()) => {
                 self.promised = ballot.max(self.promised);
@@ -294,6 +297,10 @@ impl Replica {
     pub(crate) fn restart(&mut self) {
         self.came.clear();
         self.ballots = PromisedBallots::forgetting(up_to(self.clock));
+        // What was overtaken is remembered in memory only.
+        let mut fences = Fences::default();
+        self.fences.iter().for_each(|(key, fence)| _ = fences.learn(key, fence));
+        self.fences = fences;
         self.accepted.clear();
         self.forgotten = self.clock.max(self.forgotten);
         self.promised = up_to(self.clock).max(self.promised);

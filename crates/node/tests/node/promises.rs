@@ -205,19 +205,22 @@ fn what_a_cell_was_decided_on_does_not_count_if_another_one_may_go_over_it() {
 
 /// Its writer was told that nobody knows, a moment before it was known: one in thirty writes beside increments.
 #[test]
-fn a_write_that_met_something_newer_waits_for_what_was_promised_over_it() {
+fn a_write_that_met_something_newer_waits_for_what_was_promised_over_it_and_others_do_not() {
     let mut asked = Asked::start();
     assert_eq!(asked.prepare(10), asked.promised(None));
     assert_eq!(asked.write(15, Origin::Client), Answer::Done);
-    let (key, stamp, value) = (KEY, Stamp::new(asked.version(5)), Some(Bytes::new()));
-    let write =
-        Request::Write { key, stamp, value, origin: Origin::Client, is_again: false, durability: None };
-    let (key, stamp, base) = (KEY, Stamp::new(asked.version(10)), Base::default());
-    let accept = Request::Accept { key, stamp, base, value: Some(Bytes::new()), durability: None };
-    asked.caller.ask(&[(1, write), (2, accept)]);
+    let write = |key, version| {
+        let (stamp, value) = (Stamp::new(asked.version(version)), Some(Bytes::from_static(b"written")));
+        Request::Write { key, stamp, value, origin: Origin::Client, is_again: false, durability: None }
+    };
+    let [older, other] = [write(KEY, 5), write(Bytes::from_static(b"another"), 5)];
+    asked.caller.ask(&[(1, older), (2, other)]);
+    assert_eq!(asked.caller.answer(), (2, Answer::Done), "of the same turn, and not held up");
+    let (stamp, value) = (Stamp::new(asked.version(10)), Some(Bytes::from_static(b"accepted")));
+    let accept = Request::Accept { key: KEY, stamp, base: Base::default(), value, durability: None };
+    asked.caller.ask(&[(3, accept)]);
     let answers = HashMap::from([asked.caller.answer(), asked.caller.answer()]);
-    assert_eq!(answers[&1], asked.superseded(15, Had::Skipped));
-    assert_eq!(answers[&2], Answer::Done);
+    assert_eq!(answers, HashMap::from([(1, asked.superseded(15, Had::Skipped)), (3, Answer::Done)]));
 }
 
 #[test]

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use ladoga_cluster::{Had, Origin, Refusal, WriteAnswer};
 use ladoga_local::store::{LocalStore, Store, StoreError};
-use ladoga_model::Version;
+use ladoga_model::{HybridClock, Version};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::OwnReplica;
@@ -56,7 +56,7 @@ impl Arrival {
 
     /// The replica's answer, if it was the cell with this number of those that were applied together.
     pub(crate) async fn outcome<S: Store>(
-        self,
+        &self,
         replica: &OwnReplica<S>,
         key: &[u8],
         (applied, number): (&Result<Option<Version>, StoreError>, usize),
@@ -72,12 +72,12 @@ impl Arrival {
     }
 
     /// A promise kept it out. If it is here, or something newer, nobody has to wait for the end of that.
-    async fn fenced<S: Store>(self, replica: &OwnReplica<S>, key: &[u8], fence: Version) -> WriteAnswer {
+    async fn fenced<S: Store>(&self, replica: &OwnReplica<S>, key: &[u8], fence: Version) -> WriteAnswer {
         let version = self.version;
         let found = replica.store.get_cell(key).wait().await;
         match found.ok().flatten().map(|cell| cell.stamp.version) {
             Some(newest) if newest > version => {
-                WriteAnswer::Superseded { newest, had: self.had(replica, xxh3_64(key)).await }
+                WriteAnswer::Superseded { newest, had: self.had(replica, xxh3_64(key)) }
             }
             Some(newest) if newest == version => WriteAnswer::Applied,
             _ => WriteAnswer::Fenced { fence },
@@ -85,8 +85,8 @@ impl Arrival {
     }
 
     /// It is durable. What the replica says to that.
-    async fn answer<S: Store>(self, replica: &OwnReplica<S>, key: &[u8]) -> WriteAnswer {
-        let Arrival { version, origin, is_again, was_newest } = self;
+    async fn answer<S: Store>(&self, replica: &OwnReplica<S>, key: &[u8]) -> WriteAnswer {
+        let Arrival { version, origin, is_again, was_newest } = *self;
         let past = &replica.cluster.stability().past;
         let met = if !past.may_have_met_newer(version)
             || was_newest && !past.may_have_promised_over(xxh3_64(key), version)
@@ -102,9 +102,7 @@ impl Arrival {
                 }
                 WriteAnswer::Applied
             }
-            Met::Newer(newest) => {
-                WriteAnswer::Superseded { newest, had: self.had(replica, xxh3_64(key)).await }
-            }
+            Met::Newer(newest) => WriteAnswer::Superseded { newest, had: self.had(replica, xxh3_64(key)) },
             Met::Forgotten => match newer(&*replica.store, key, version).await {
                 Some(newest) => WriteAnswer::Superseded { newest, had: Had::Unknown },
                 None => WriteAnswer::Applied,
@@ -112,23 +110,47 @@ impl Arrival {
         }
     }
 
-    /// Whether the version, which met something newer, was here before; as soon as that is known.
-    async fn had<S: Store>(self, replica: &OwnReplica<S>, key_hash: u64) -> Had {
-        let Arrival { version, origin, is_again, .. } = self;
-        let past = &replica.cluster.stability().past;
-        let mut had = past.had(key_hash, version);
+    /// Whether the version, which met something newer, was here before.
+    fn had<S: Store>(&self, replica: &OwnReplica<S>, key_hash: u64) -> Had {
+        match replica.cluster.stability().past.had(key_hash, self.version) {
+            Had::Never | Had::Skipped if self.is_again => Had::Unknown,
+            had => had,
+        }
+    }
+
+    /// Whether an answer says that this is unknown, and more is heard of it soon: of a conditional write whose coordinator still waits.
+    pub(crate) fn is_open<S: Store>(
+        &self,
+        replica: &OwnReplica<S>,
+        key: &[u8],
+        answer: &Result<WriteAnswer, Refusal>,
+    ) -> bool {
+        let cluster = &replica.cluster;
+        let began_ms = cluster.versions.time_ms().saturating_sub(cluster.limits.quorum_timeout_ms);
+        let since = HybridClock::at_wall_ms(began_ms);
+        matches!(answer, Ok(WriteAnswer::Superseded { had: Had::Unknown, .. }))
+            && self.origin == Origin::Client
+            && !self.is_again
+            && cluster.stability().past.is_open_over(xxh3_64(key), self.version, since)
+    }
+
+    /// The answer once it is known, or was waited for long enough.
+    pub(crate) async fn once_known<S: Store>(
+        self,
+        replica: &OwnReplica<S>,
+        key: &[u8],
+        mut answer: Result<WriteAnswer, Refusal>,
+    ) -> Result<WriteAnswer, Refusal> {
         for _ in 0..DECISION_WAIT_MS / LOOK_EVERY_MS {
-            let is_open = had == Had::Unknown && past.is_open_over(key_hash, version);
-            if !is_open || is_again || origin != Origin::Client {
+            if !self.is_open(replica, key, &answer) {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(LOOK_EVERY_MS)).await;
-            had = past.had(key_hash, version);
+            if let Ok(WriteAnswer::Superseded { had, .. }) = &mut answer {
+                *had = self.had(replica, xxh3_64(key));
+            }
         }
-        match had {
-            Had::Never | Had::Skipped if is_again => Had::Unknown,
-            had => had,
-        }
+        answer
     }
 }
 

@@ -45,7 +45,8 @@ pub(crate) fn prepare<S: Store>(
         let stability = Arc::clone(replica.cluster.stability());
         let decide = move |newest: Option<NewestCell>| {
             let has = newest.as_ref().map(|newest| newest.stamp.version);
-            let promised = match has.filter(|version| *version >= ballot) {
+            let newer = has.filter(|version| *version >= ballot);
+            let promised = match newer.or_else(|| stability.past.newest_over(key_hash, ballot)) {
                 Some(version) => Err(NoPromise::Outbid(version)),
                 None => fences.promise(key_hash, ballot),
             };
@@ -59,7 +60,10 @@ pub(crate) fn prepare<S: Store>(
         let fences = replica.cluster.fences();
         let answer = match decided {
             Ok((fence, newest)) => {
-                fences.durable(fence).await?;
+                if let Err(refusal) = fences.durable(fence).await {
+                    replica.cluster.stability().past.released(key_hash, ballot);
+                    return Err(refusal);
+                }
                 Ok(PrepareAnswer::Promised(newest.map(SentCell::Whole)))
             }
             Err(NoPromise::Outbid(newest)) => {

@@ -64,7 +64,8 @@ pub(crate) fn apply<S: Store>(
     Ok(async move {
         let applied = applied.await;
         drop(admitted);
-        arrival.outcome(&replica, &key, (&applied, 0)).await
+        let answer = arrival.outcome(&replica, &key, (&applied, 0)).await;
+        arrival.once_known(&replica, &key, answer).await
     })
 }
 
@@ -80,7 +81,8 @@ pub(crate) async fn apply_upload<S: Store>(
     let cell = Cell { stamp, value: Some(Value::Large(upload)) };
     let applied = replica.store_for(durability).apply([(&key[..], cell)]).await;
     drop(admitted);
-    arrival.outcome(replica, key, (&applied, 0)).await
+    let answer = arrival.outcome(replica, key, (&applied, 0)).await;
+    arrival.once_known(replica, key, answer).await
 }
 
 /// A cell that this node writes to itself, as the coordinator or as who repairs.

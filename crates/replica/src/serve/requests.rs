@@ -13,7 +13,7 @@ use super::opened::Uploading;
 use super::session::Session;
 use crate::own::refusal;
 use crate::own::replica::{acknowledged, admit, apply_upload, large_value_of, read_answer};
-use crate::own::{Arrival, OwnReplica, promises};
+use crate::own::{Arrival, promises};
 use crate::planted::{Bug, strikes};
 use crate::stability::Admitted;
 use crate::wire::{Answer, Base};
@@ -136,33 +136,42 @@ pub(super) fn write<S: Store>(session: &Rc<Session<S>>, writes: Writes<S>) {
         let applied = session.replica.store_for(group[0].durability).apply(cells);
         let core = &session.replica.core;
         let parts = group.iter().filter_map(|write| core.begin_part(write.asked.trace())).collect();
-        session.answer_all_later(answers(Rc::clone(&session.replica), (group, parts), applied));
+        session.answer_all_later(answers(Rc::clone(session), (group, parts), applied));
     }
 }
 
-/// What becomes of writes that are committed together.
+/// What becomes of writes that are committed together. Those for which something is waited for are answered by themselves.
 async fn answers<S: Store>(
-    replica: Rc<OwnReplica<S>>,
+    session: Rc<Session<S>>,
     (group, parts): (Vec<Write<S>>, Vec<OpenSpan>),
     applied: <S::Local as LocalStore>::Apply,
 ) -> Vec<(Asked<S>, Answer)> {
     let applied = applied.await;
+    let replica = &session.replica;
     parts.into_iter().for_each(|part| replica.core.end_part(Some(part), "commit"));
     let mut answers = Vec::with_capacity(group.len());
     let mut newest = None;
     for (number, Write { asked, served, key, stamp, arrival, admitted, .. }) in group.into_iter().enumerate()
     {
         drop(admitted);
-        let outcome = arrival.outcome(&replica, &key, (&applied, number)).await;
+        let outcome = arrival.outcome(replica, &key, (&applied, number)).await;
         if let Ok(WriteAnswer::Applied | WriteAnswer::Superseded { .. }) = outcome {
             newest = newest.max(Some(stamp.version));
             if let Some(served) = served {
                 served.ends();
             }
         }
+        if arrival.is_open(replica, &key, &outcome) {
+            let replica = Rc::clone(replica);
+            session.answer_later(asked, async move {
+                let known = arrival.once_known(&replica, &key, outcome).await;
+                known.map_or_else(Answer::Refused, Answer::of_write)
+            });
+            continue;
+        }
         answers.push((asked, outcome.map_or_else(Answer::Refused, Answer::of_write)));
     }
-    acknowledged(&replica, newest);
+    acknowledged(replica, newest);
     answers
 }
 

@@ -223,9 +223,14 @@ impl Past {
         self.ballots.lock().released(key_hash, ballot);
     }
 
-    /// Whether more is known of a version soon: once a cell is decided that may have seen it.
-    pub(crate) fn is_open_over(&self, key_hash: u64, version: Version) -> bool {
-        self.ballots.lock().is_open_over(key_hash, version)
+    /// Whether more is known of a version soon: once a cell is decided that may have seen it, by a ballot that is not older than this.
+    pub(crate) fn is_open_over(&self, key_hash: u64, version: Version, since: u64) -> bool {
+        self.ballots.lock().is_open_over(key_hash, version, since)
+    }
+
+    /// The newest ballot over this one that was promised, and still matters.
+    pub(crate) fn newest_over(&self, key_hash: u64, ballot: Version) -> Option<Version> {
+        self.ballots.lock().newest_over(key_hash, ballot)
     }
 
     /// Whether a version that met something newer was here before; asked for who wrote it once.
@@ -337,7 +342,7 @@ mod tests {
         let had = |at: u64| past.had(KEY, version(at));
         past.promises(KEY, version(9), Some(version(3)));
         assert_eq!([3, 8, 10].map(had), [Had::Never, Had::Unknown, Had::Never]);
-        assert!(past.is_open_over(KEY, version(8)));
+        assert!(past.is_open_over(KEY, version(8), 0));
         assert_eq!(past.had(KEY + 1, version(8)), Had::Never, "another key");
         past.accepts(KEY, Some(version(6)), version(9));
         assert_eq!([5, 6, 7].map(had), [Had::Unknown, Had::Once, Had::Skipped]);
@@ -348,7 +353,7 @@ mod tests {
         past.promises(KEY, version(14), Some(version(9)));
         past.released(KEY, version(14));
         assert_eq!([10, 11, 13].map(had), [Had::Unknown, Had::Skipped, Had::Never]);
-        assert!(!past.is_open_over(KEY, version(10)));
+        assert!(!past.is_open_over(KEY, version(10), 0));
     }
 
     #[test]

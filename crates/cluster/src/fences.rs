@@ -107,8 +107,9 @@ impl Fences {
         self.retain(key_hash, |fence| fence > version)
     }
 
-    /// The same for a cell that comes in the place of another one, or of none.
-    pub fn replaced(&mut self, key_hash: u64, had: Option<Version>, by: Version) -> bool {
+    /// The key has a cell of this version, in the place of another one or of none: lifts the promises up to it, and remembers the newest
+    /// one if this is not its cell. Answers whether there was one.
+    pub fn replace(&mut self, key_hash: u64, had: Option<Version>, by: Version) -> bool {
         if let Some(ballot) = self.newest(key_hash).filter(|newest| *newest < by) {
             if self.overtaken.len() == OVERTAKEN_MAX {
                 self.overtaken.pop_front();
@@ -133,7 +134,7 @@ impl Fences {
             let is_of_key = had.is_some() || overtaken.by == newest;
             is_of_key && (overtaken.key_hash, overtaken.ballot, overtaken.had) == (key_hash, ballot, had)
         };
-        // It is lifted in a moment, if it still stands.
+        // One that still stands is lifted in a moment, and has kept out whatever is in between.
         newest > ballot && (self.is_newest(key_hash, ballot) || self.overtaken.iter().any(is_this))
     }
 
@@ -222,18 +223,18 @@ mod tests {
         assert!(!is_overtaken(&fences, 5, None, 4) && !is_overtaken(&fences, 5, None, 5));
         fences.promise(1, version(7)).expect("a newer one");
         assert!(!is_overtaken(&fences, 5, None, 8), "another one was promised something newer");
-        assert!(fences.replaced(1, Some(version(3)), version(8)));
+        assert!(fences.replace(1, Some(version(3)), version(8)));
         assert!(is_overtaken(&fences, 7, Some(3), 8) && !is_overtaken(&fences, 5, Some(3), 8));
         assert!(is_overtaken(&fences, 7, Some(3), 9), "whatever came after that");
         assert!(!is_overtaken(&fences, 7, Some(4), 8), "something else was there in between");
-        assert!(!fences.replaced(1, Some(version(8)), version(9)));
+        assert!(!fences.replace(1, Some(version(8)), version(9)));
         assert_eq!(fences.overtaken().count(), 1, "nothing was promised");
         fences.promise(1, version(10)).expect("room");
-        fences.replaced(1, Some(version(9)), version(10));
+        fences.replace(1, Some(version(9)), version(10));
         assert_eq!(fences.overtaken().count(), 1, "it is the cell that it was promised for");
         for timestamp in 0..OVERTAKEN_MAX as u64 {
             fences.promise(2, version(2 * timestamp)).expect("room");
-            fences.replaced(2, Some(version(3)), version(2 * timestamp + 1));
+            fences.replace(2, Some(version(3)), version(2 * timestamp + 1));
         }
         assert!(fences.overtaken().count() == OVERTAKEN_MAX && !is_overtaken(&fences, 7, Some(3), 8));
     }
@@ -243,7 +244,7 @@ mod tests {
     fn what_a_key_of_the_same_hash_had_does_not_count() {
         let mut fences = Fences::default();
         fences.promise(1, version(5)).expect("the first");
-        fences.replaced(1, None, version(6));
+        fences.replace(1, None, version(6));
         assert!(fences.is_overtaken(1, version(5), None, version(6)));
         assert!(!fences.is_overtaken(1, version(5), None, version(7)), "it may be the cell of the other key");
         assert!(!fences.is_overtaken(1, version(5), Some(version(2)), version(6)), "it is");

@@ -11,12 +11,16 @@
 //! coordinator releases it. So every cell between the newest one that a majority of promises shows and the ballot is on a
 //! minority and stays there: no read with a quorum has returned it or will, and no plain write of it is acknowledged.
 //!
-//! A replica accepts only while the ballot is its newest promise, and its newest cell is still the one that it had when it
-//! promised. So no version between the newest cell that the coordinator knew of and the ballot was ever on one of the replicas
-//! that accepted, and none was on a majority. A newer cell may have come meanwhile, as plain writes do. If the ballot was the newest
-//! promise until then, and its cell was decided on what the replica had, the replica accepts as well, and keeps what it has: it is as if
-//! the cell of the ballot had come right before. Whoever was promised something newer by this replica was told of that newer cell. If a coordinator disappears, another one outbids it, and has a cell of its own
-//! accepted: what the first one left on a minority is older than that, and stays there.
+//! A replica accepts in one of two cases:
+//!
+//! - *In time*: the ballot is its newest promise, and its newest cell is still the one that it had when it promised. It takes the cell.
+//!   So no version between the newest cell that the coordinator knew of and the ballot was ever on it.
+//! - *Overtaken*: a newer cell has come meanwhile, as plain writes do; the ballot was the newest promise until then, and its cell was
+//!   decided on what the replica had. It keeps what it has: it is as if the cell of the ballot had come right before. Whoever was promised
+//!   something newer by this replica was told of that newer cell.
+//!
+//! Those that accept are a majority: so none of the versions in between was on a majority. If a coordinator disappears, another one
+//! outbids it, and has a cell of its own accepted: what the first one left on a minority is older than that, and stays there.
 
 use ladoga_model::{Replicas, Version};
 

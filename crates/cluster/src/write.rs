@@ -53,11 +53,12 @@ pub enum WriteAnswer {
 /// Whether a replica that has something newer had a cell before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Had {
-    /// No; and it never will, having something newer. It had that before it promised anything newer than the cell.
+    /// No; and it never will, having something newer. None of the ballots that it promised was decided on the cell, or on something older.
     Never,
-    /// No; and it never will: a conditional write that it accepted, and that was not decided on the cell, went over it.
+    /// No; and it never will. None of the ballots that it promised was decided on the cell, and one was decided on something older.
     Skipped,
-    /// Yes: by a repair, by the same request before, or as what a conditional write that it accepted was decided on.
+    /// Yes: by a repair, by the same request before, or as what a conditional write that it accepted was decided on, if no other ballot
+    /// that it promised was decided on something older.
     Once,
     /// It does not remember that far; or it promised something newer that may have been decided on the cell.
     Unknown,
@@ -84,7 +85,7 @@ pub enum Had {
 /// newest version the next one is given. So that one needs no replica that has nothing newer: what is newer than it is of a
 /// write that had not ended, and this one was before that. Unless that is a conditional write: this one cannot have been right
 /// before it, if it was decided without this one. So of those that have something newer only those count that had it, or
-/// had something newer before they promised anything newer: each majority of promises shows one of them what came before.
+/// promised no ballot that was decided without it: each majority of promises shows one of them what came before.
 #[derive(Debug, Clone, Hash)]
 pub struct WriteCore {
     replicas: Replicas,

@@ -186,7 +186,7 @@ impl Replica {
 
     fn take(&mut self, held: Held) {
         let had = self.held.replace(held).map(|had| had.version);
-        self.fences.replaced(KEY, had, held.version);
+        self.fences.replace(KEY, had, held.version);
     }
 
     fn had(&self, version: Version, from: From) -> Had {

@@ -137,7 +137,7 @@ impl Cluster {
             ),
             counter(
                 "ladoga_conditional_overtaken_total",
-                "Those of them that a newer write was here before, and that count as if they had come before it.",
+                "Accepted cells that were not stored because a newer write had already arrived.",
                 &figures.overtaken,
             ),
             counter(

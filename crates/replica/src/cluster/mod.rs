@@ -379,6 +379,7 @@ impl Cluster {
 pub fn check_files(disk: &dyn Disk, dir: &Path) -> Vec<String> {
     let mut found = membership::check_files(disk, dir);
     found.extend(fences::check(disk, dir).err().map(|error| error.to_string()));
+    found.extend(hints::check(disk, &dir.join("hints")));
     found
 }
 

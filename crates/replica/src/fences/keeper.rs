@@ -182,7 +182,7 @@ impl FenceKeeper {
         self.end(|state| {
             for CellChange { key_hash, old, new } in changes {
                 let (had, by) = (old.map(|old| old.stamp.version), new.stamp.version);
-                if state.fences.replaced(*key_hash, had, by) {
+                if state.fences.replace(*key_hash, had, by) {
                     state.note(FenceRecord::Lift(*key_hash, by));
                 }
             }

@@ -7,6 +7,8 @@ use std::path::Path;
 
 use ladoga_env::Disk;
 
+use super::log;
+
 /// What the directory with the hints for a node is called.
 pub(super) fn name_of(name_hash: u64) -> String {
     format!("{name_hash:016x}")
@@ -41,6 +43,27 @@ pub(crate) fn remove_all(disk: &dyn Disk, hints: &Path) -> io::Result<()> {
     list(disk, hints)?.into_iter().try_for_each(|found| remove_files(disk, &hints.join(found)))
 }
 
+/// What is wrong with the hints in a directory, one line each; changes nothing.
+pub(crate) fn check(disk: &dyn Disk, hints: &Path) -> Vec<String> {
+    let failed = |error: io::Error| vec![format!("the hints in {} cannot be read: {error}", hints.display())];
+    let names = match list(disk, hints) {
+        Ok(names) => names,
+        Err(error) => return failed(error),
+    };
+    let damaged = |name: String| match log::damaged(disk, &hints.join(&name)) {
+        Ok(segments) => segments.iter().map(|segment| line(&hints.join(&name).join(segment))).collect(),
+        Err(error) => failed(error),
+    };
+    names.into_iter().flat_map(damaged).collect()
+}
+
+fn line(segment: &Path) -> String {
+    format!(
+        "{} is damaged: it does not begin as a segment of hints. Repair brings the writes in it to their node; remove the file",
+        segment.display()
+    )
+}
+
 fn move_all(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
     disk.create_dir_all(to)?;
     for name in list(disk, from)? {
@@ -70,6 +93,24 @@ mod tests {
     use ladoga_env::OpenMode;
 
     use super::*;
+
+    #[test]
+    fn a_segment_that_does_not_begin_as_one_is_told() {
+        let (env, _disk, _clock) = ladoga_env::sim::env(1);
+        let hints = Path::new("/hints");
+        assert!(check(&*env.disk, hints).is_empty(), "there are none");
+        let dir = hints.join(name_of(7));
+        let mut log = log::HintLog::open(&env.disk, &dir, |_| {}).expect("a log");
+        log.append(1, b"a record").expect("a hint");
+        drop(log);
+        assert!(check(&*env.disk, hints).is_empty());
+        let path = dir.join("000000000001.hints");
+        let file = env.disk.open(&path, OpenMode::ReadWrite).expect("the segment");
+        file.write_all_at(b"X", 3).expect("a flipped byte");
+        let found = check(&*env.disk, hints);
+        assert!(found.len() == 1 && found[0].contains("000000000001.hints is damaged"), "{found:?}");
+        assert_eq!(file.len().expect("a length"), 44, "nothing is changed");
+    }
 
     /// A disk with hints for the node that is called so.
     fn disk_with(dirs: &[&str]) -> std::sync::Arc<dyn Disk> {

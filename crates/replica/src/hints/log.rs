@@ -57,9 +57,7 @@ impl HintLog {
         mut found: impl FnMut(FoundHint),
     ) -> io::Result<HintLog> {
         disk.create_dir_all(dir)?;
-        let names = disk.list(dir)?;
-        let mut firsts: Vec<u64> =
-            names.iter().filter_map(|name| name.strip_suffix(SUFFIX)?.parse().ok()).collect();
+        let mut firsts: Vec<u64> = disk.list(dir)?.iter().filter_map(|name| first_of(name)).collect();
         firsts.sort_unstable();
         let mut log =
             HintLog { disk: Arc::clone(disk), dir: dir.to_path_buf(), segments: VecDeque::new(), next: 1 };
@@ -105,11 +103,7 @@ impl HintLog {
         let path = self.path(first);
         let file = self.disk.open(&path, OpenMode::ReadWrite)?;
         let length = file.len()?;
-        let mut header = [0; HEADER_BYTES as usize];
-        if length < HEADER_BYTES || {
-            file.read_exact_at(&mut header, 0)?;
-            header != self::header(first)
-        } {
+        if !begins_with_header(&*file, first)? {
             tracing::warn!("{} is not a segment of hints; it is ignored", path.display());
             return Ok(None);
         }
@@ -220,6 +214,35 @@ impl Segment {
         let hint = FoundHint { number, kept_at_ms, record: content.slice(8..) };
         Ok(Some((hint, body + bytes as u64)))
     }
+}
+
+/// The segments of a directory that are damaged, by their names; changes nothing. What a hint says is not looked at: one that is broken
+/// cannot be told from one that was not synced, and repair brings what it was about.
+pub(super) fn damaged(disk: &dyn Disk, dir: &Path) -> io::Result<Vec<String>> {
+    let mut damaged = Vec::new();
+    for name in disk.list(dir)? {
+        let Some(first) = first_of(&name) else { continue };
+        let file = disk.open(&dir.join(&name), OpenMode::Read)?;
+        // A header is synced before the first hint; who found no room for it has left it short.
+        if file.len()? >= HEADER_BYTES && !begins_with_header(&*file, first)? {
+            damaged.push(name);
+        }
+    }
+    Ok(damaged)
+}
+
+/// The number of the first hint of the segment that is called so.
+fn first_of(name: &str) -> Option<u64> {
+    name.strip_suffix(SUFFIX)?.parse().ok()
+}
+
+fn begins_with_header(file: &dyn File, first: u64) -> io::Result<bool> {
+    let mut found = [0; HEADER_BYTES as usize];
+    if file.len()? < HEADER_BYTES {
+        return Ok(false);
+    }
+    file.read_exact_at(&mut found, 0)?;
+    Ok(found == header(first))
 }
 
 fn header(first: u64) -> [u8; HEADER_BYTES as usize] {

@@ -9,5 +9,5 @@ mod directories;
 mod keeper;
 mod log;
 
-pub(crate) use directories::{follow_names, remove_all};
+pub(crate) use directories::{check, follow_names, remove_all};
 pub(crate) use keeper::{Delivery, HintKeeper};

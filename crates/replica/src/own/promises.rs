@@ -106,8 +106,7 @@ async fn until_older_ends<S: Store>(replica: &OwnReplica<S>, key_hash: u64, ball
 /// What this replica says to the cell of a ballot: it takes it only if that is its newest promise, what it has is what it had
 /// when it promised, and none of the key's replicas has lost its promises since the coordinator began. Something newer may have come
 /// meanwhile, as plain writes do; if nothing else was promised before that, and the cell was decided on what was here until then, it
-/// counts as if it had come right before it. Who
-/// asks again for what it took is told so again. [`Refusal::StoreFailed`] does not say that it has not taken it.
+/// counts as if it had come right before it. Who asks again for what it took is told so again. [`Refusal::StoreFailed`] does not say that it has not taken it.
 pub(crate) fn accept<S: Store>(
     replica: &Rc<OwnReplica<S>>,
     (key, stamp, value): (&Bytes, Stamp, Option<Value<Bytes, FinishedUpload<S>>>),

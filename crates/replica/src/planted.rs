@@ -8,6 +8,7 @@
 
 use std::ops::RangeInclusive;
 
+use bytes::Bytes;
 use ladoga_model::Version;
 
 /// A bug that is planted, to see that it is found.
@@ -55,12 +56,27 @@ pub enum Bug {
     ExpiryNotInTrees,
 }
 
+/// A cell of a conditional write that counts where it is not.
+#[derive(Debug, Clone)]
+#[cfg_attr(
+    not(feature = "simulation"),
+    expect(unreachable_pub, dead_code, reason = "it is public for the simulation, and read by it")
+)]
+pub struct Overtaken {
+    /// Its version.
+    pub version: Version,
+    /// The xxh3 of its key.
+    pub key_hash: u64,
+    /// Its value, if that is in memory.
+    pub value: Option<Bytes>,
+}
+
 #[cfg(feature = "simulation")]
 mod simulation {
     use std::cell::{Cell, RefCell};
     use std::ops::RangeInclusive;
 
-    use super::{Bug, Version};
+    use super::{Bug, Overtaken, Version};
 
     thread_local! {
         static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
@@ -68,7 +84,7 @@ mod simulation {
         static LAST_VERSION: Cell<Option<Version>> = const { Cell::new(None) };
         static LAST_TIME_MS: RefCell<Option<RangeInclusive<u64>>> = const { RefCell::new(None) };
         static GIVEN_UP: RefCell<Vec<Version>> = const { RefCell::new(Vec::new()) };
-        static OVERTAKEN: RefCell<Vec<Version>> = const { RefCell::new(Vec::new()) };
+        static OVERTAKEN: RefCell<Vec<Overtaken>> = const { RefCell::new(Vec::new()) };
         static LET_THROUGH: RefCell<Vec<(u64, Version)>> = const { RefCell::new(Vec::new()) };
     }
 
@@ -136,13 +152,13 @@ mod simulation {
         GIVEN_UP.take()
     }
 
-    /// A replica counts a cell of this version that it does not write, having something newer.
-    pub(super) fn note_overtaken(version: Version) {
-        OVERTAKEN.with_borrow_mut(|overtaken| overtaken.push(version));
+    /// A replica counts a cell that it does not write, having something newer.
+    pub(super) fn note_overtaken(overtaken: Overtaken) {
+        OVERTAKEN.with_borrow_mut(|noted| noted.push(overtaken));
     }
 
-    /// The versions that were overtaken on this thread since this was asked the last time.
-    pub fn overtaken() -> Vec<Version> {
+    /// The cells that were overtaken on this thread since this was asked the last time.
+    pub fn overtaken() -> Vec<Overtaken> {
         OVERTAKEN.take()
     }
 
@@ -156,7 +172,7 @@ mod simulation {
 mod simulation {
     use std::ops::RangeInclusive;
 
-    use super::{Bug, Version};
+    use super::{Bug, Overtaken, Version};
 
     pub(super) const fn has(_: Bug) -> bool {
         false
@@ -182,7 +198,7 @@ mod simulation {
 
     pub(super) const fn note_given_up(_: Version) {}
 
-    pub(super) const fn note_overtaken(_: Version) {}
+    pub(super) fn note_overtaken(_: Overtaken) {}
 }
 
 #[cfg(feature = "simulation")]
@@ -238,6 +254,6 @@ pub(crate) fn note_given_up(version: Version) {
 
 /// A cell of a conditional write counts here, and is not written: something newer came before it.
 #[inline]
-pub(crate) fn note_overtaken(version: Version) {
-    simulation::note_overtaken(version);
+pub(crate) fn note_overtaken(overtaken: Overtaken) {
+    simulation::note_overtaken(overtaken);
 }

@@ -4,7 +4,7 @@
 //! - [`Bug`]: bugs that are planted, to see that they are found; [`last_version`]: the version that an answer was about
 //! - [`last_time_ms`]: the time by which an answer was decided, if it is about what expires
 //! - [`given_up`]: versions under which nobody may have read anything, since their writes were written again
-//! - [`overtaken`]: versions of which a replica said that it counts them, and that it has something newer instead
+//! - [`overtaken`]: cells of which a replica said that it counts them, and that it has something newer instead
 
 use std::cell::RefCell;
 use std::io;
@@ -29,7 +29,7 @@ use crate::{
     Bounds, Cluster, Membership, MembershipFile, OwnReplica, PeerLimits, PeerSocket, Replicated, serve,
 };
 
-pub use crate::planted::{Bug, given_up, last_time_ms, last_version, overtaken, plant};
+pub use crate::planted::{Bug, Overtaken, given_up, last_time_ms, last_version, overtaken, plant};
 
 /// A running node.
 pub struct SimulatedNode<S: Store> {

@@ -9,9 +9,10 @@ mod lists;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ladoga_model::{Replicas, Ttl, Version};
+use ladoga_replica::simulated::Overtaken;
 
 use crate::values::{Key, is_counter, number_of};
-use crate::written::{APART_MS_MAX, CheckedCell, Found, Tolerance, Written, value_of};
+use crate::written::{APART_MS_MAX, CheckedCell, Found, Tolerance, Written, is_overtaken, value_of};
 use lists::ListHistory;
 
 #[derive(Debug, Default)]
@@ -38,8 +39,8 @@ pub(crate) struct Checker {
     /// Versions that a read with a quorum gave, and those whose writes were written again.
     read: BTreeSet<Version>,
     given_up: BTreeSet<Version>,
-    /// Versions that count where something newer came before them: they may be nowhere.
-    overtaken: BTreeSet<Version>,
+    /// What counts where something newer came before it: it may be nowhere.
+    overtaken: BTreeMap<Version, Overtaken>,
     now_ms: u64,
     violation: Option<String>,
 }
@@ -147,9 +148,9 @@ impl Checker {
         }
     }
 
-    /// Replicas count these versions, having something newer instead.
-    pub(crate) fn overtaken(&mut self, versions: Vec<Version>) {
-        self.overtaken.extend(versions);
+    /// Replicas count these cells, having something newer instead.
+    pub(crate) fn overtaken(&mut self, cells: Vec<Overtaken>) {
+        self.overtaken.extend(cells.into_iter().map(|cell| (cell.version, cell)));
     }
 
     fn check_seen(&mut self, version: Version) {
@@ -169,7 +170,7 @@ impl Checker {
     ) {
         let Some(version) = version else { return };
         let Some(written) = self.versions.get(&version) else {
-            let is_nowhere = self.overtaken.contains(&version);
+            let is_nowhere = self.overtaken.get(&version).is_some_and(|cell| is_overtaken(cell, key, value));
             self.check(is_nowhere, || format!("{version:?} was acknowledged, and written by nobody"));
             return self.acknowledged(key, replicas, version, floor);
         };

@@ -2,6 +2,8 @@ use std::convert::Infallible;
 use std::ops::RangeInclusive;
 
 use ladoga_model::{Cell, Value, Version};
+use ladoga_replica::simulated::Overtaken;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::values::Key;
 
@@ -82,4 +84,10 @@ impl Written {
         let has_expired = self.expires_at_ms != 0 && self.expires_at_ms <= now_ms + AHEAD_MS_MAX;
         self.value.is_none() || has_expired
     }
+}
+
+/// Whether this is what a client was told of: the value of a large one is not known.
+pub(crate) fn is_overtaken(cell: &Overtaken, key: &Key, value: Option<&[u8]>) -> bool {
+    let is_value = cell.value.as_deref().is_none_or(|bytes| Some(bytes) == value);
+    cell.key_hash == xxh3_64(key) && is_value
 }

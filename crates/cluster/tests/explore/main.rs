@@ -3,7 +3,8 @@
 //! disk that is lost.
 //!
 //! - `scenario`: what is explored; `system`: clients, coordinators and messages; `replica`: what a replica has and remembers
-//! - `plain_tests`: reads and writes; `conditional_tests`: conditional writes beside them; `planted_tests`: bugs that are found
+//! - `plain_tests`: reads and writes; `conditional_tests`: conditional writes beside them; `planted_tests`: bugs that are found;
+//!   `walk_tests`: walks at random; `scripted_tests`: what is too long for those
 //!
 //! In each state it is checked that what clients were told could have happened one operation after the other, and that no read
 //! returned a version that was given up. A coordinator that says that nothing happened is held to that as well.
@@ -14,6 +15,7 @@ mod plain_tests;
 mod planted_tests;
 mod replica;
 mod scenario;
+mod scripted_tests;
 mod system;
 mod walk_tests;
 
@@ -37,7 +39,10 @@ struct Explored {
 
 /// Goes through all states, depth first; or through so many.
 fn explore(scenario: &Scenario, states_max: usize) -> Explored {
-    let start = System::of(scenario);
+    explore_from(scenario, System::of(scenario), states_max)
+}
+
+fn explore_from(scenario: &Scenario, start: System, states_max: usize) -> Explored {
     let mut known = HashSet::from([start.fingerprint()]);
     let mut trail = vec![(start.choices(scenario), start)];
     // What happened up to the state at the end of the trail.

@@ -209,6 +209,10 @@ impl Replica {
         let is_doubtful = |accepted: &Accepted| after(accepted.base.had) && !after(accepted.base.newest);
         match self.bug? {
             Bug::ForgetsDecidedOn => Some(Had::Never),
+            Bug::SkipsByOne => {
+                let goes_over = |accepted: &Accepted| after(accepted.base.newest);
+                went_over.clone().any(goes_over).then_some(Had::Skipped)
+            }
             Bug::TrustsAccepted => {
                 let is_base = |accepted: &Accepted| accepted.base.newest == Some(version);
                 went_over.clone().any(is_base).then_some(Had::Once)

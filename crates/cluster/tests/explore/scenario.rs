@@ -50,6 +50,8 @@ pub(crate) enum Bug {
     AcceptsForLostPromise,
     /// A replica had whatever a cell was decided on that it accepted, also if another one may go over that.
     TrustsAccepted,
+    /// A replica says that a write was skipped by one cell that it accepted, whatever others were decided on.
+    SkipsByOne,
     /// A cell counts as if it had come before the newer one that is there, whatever was promised before that came.
     CountsAnyOvertaken,
     /// A cell counts as if it had come before the newer one that is there, also if it was decided on what came after that one.

@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::refusal::refusal;
 use super::replica::{acknowledged, admit};
 use super::{FinishedUpload, OwnReplica};
-use crate::planted::{self, Bug, note_overtaken};
+use crate::planted::{self, Bug, Overtaken, note_overtaken};
 use crate::stability::Admitted;
 use crate::wire::Base;
 
@@ -146,7 +146,11 @@ pub(crate) fn accept<S: Store>(
             }
             stability.past.accepts(key_hash, base.newest, ballot);
             if is_overtaken {
-                note_overtaken(ballot);
+                let value = match value {
+                    Some(Value::Inline(bytes)) => Some(bytes),
+                    Some(Value::Large(_)) | None => None,
+                };
+                note_overtaken(Overtaken { version: ballot, key_hash, value });
                 fences.figures.overtaken.fetch_add(1, Ordering::Relaxed);
                 return (None, AcceptAnswer::Accepted);
             }

@@ -10,12 +10,13 @@ all nodes or through one of them (four and two clients then). What is told: requ
 import argparse
 import collections
 import http.client
-import socket
 import statistics
 import subprocess
 import tempfile
 import threading
 import time
+
+from instructions import free_ports, wait_until_served
 
 TARGET = "/v0/entity?id=contended"
 LOADS = {
@@ -24,14 +25,6 @@ LOADS = {
     "one node": (1, 4, 2, 0),
     "one node, a pause of 5 ms behind each PUT": (1, 4, 2, 0.005),
 }
-
-
-def free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 class Cluster:
@@ -49,15 +42,7 @@ class Cluster:
 
     def __enter__(self):
         for port in self.ports:
-            for _ in range(300):
-                try:
-                    if ask(http.client.HTTPConnection("127.0.0.1", port, timeout=5), "GET", "/readyz") == 200:
-                        break
-                except OSError:
-                    pass
-                time.sleep(0.1)
-            else:
-                raise SystemExit(f"the node at port {port} does not serve")
+            wait_until_served(port)
         return self
 
     def __exit__(self, *_):

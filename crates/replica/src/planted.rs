@@ -62,7 +62,7 @@ pub enum Bug {
     not(feature = "simulation"),
     expect(unreachable_pub, dead_code, reason = "it is public for the simulation, and read by it")
 )]
-pub struct Overtaken {
+pub struct OvertakenCell {
     /// Its version.
     pub version: Version,
     /// The xxh3 of its key.
@@ -76,7 +76,7 @@ mod simulation {
     use std::cell::{Cell, RefCell};
     use std::ops::RangeInclusive;
 
-    use super::{Bug, Overtaken, Version};
+    use super::{Bug, OvertakenCell, Version};
 
     thread_local! {
         static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
@@ -84,7 +84,7 @@ mod simulation {
         static LAST_VERSION: Cell<Option<Version>> = const { Cell::new(None) };
         static LAST_TIME_MS: RefCell<Option<RangeInclusive<u64>>> = const { RefCell::new(None) };
         static GIVEN_UP: RefCell<Vec<Version>> = const { RefCell::new(Vec::new()) };
-        static OVERTAKEN: RefCell<Vec<Overtaken>> = const { RefCell::new(Vec::new()) };
+        static OVERTAKEN: RefCell<Vec<OvertakenCell>> = const { RefCell::new(Vec::new()) };
         static LET_THROUGH: RefCell<Vec<(u64, Version)>> = const { RefCell::new(Vec::new()) };
     }
 
@@ -153,12 +153,12 @@ mod simulation {
     }
 
     /// A replica counts a cell that it does not write, having something newer.
-    pub(super) fn note_overtaken(overtaken: Overtaken) {
+    pub(super) fn note_overtaken(overtaken: OvertakenCell) {
         OVERTAKEN.with_borrow_mut(|noted| noted.push(overtaken));
     }
 
     /// The cells that were overtaken on this thread since this was asked the last time.
-    pub fn overtaken() -> Vec<Overtaken> {
+    pub fn overtaken() -> Vec<OvertakenCell> {
         OVERTAKEN.take()
     }
 
@@ -172,7 +172,7 @@ mod simulation {
 mod simulation {
     use std::ops::RangeInclusive;
 
-    use super::{Bug, Overtaken, Version};
+    use super::{Bug, OvertakenCell, Version};
 
     pub(super) const fn has(_: Bug) -> bool {
         false
@@ -198,7 +198,7 @@ mod simulation {
 
     pub(super) const fn note_given_up(_: Version) {}
 
-    pub(super) fn note_overtaken(_: Overtaken) {}
+    pub(super) fn note_overtaken(_: OvertakenCell) {}
 }
 
 #[cfg(feature = "simulation")]
@@ -254,6 +254,6 @@ pub(crate) fn note_given_up(version: Version) {
 
 /// A cell of a conditional write counts here, and is not written: something newer came before it.
 #[inline]
-pub(crate) fn note_overtaken(overtaken: Overtaken) {
+pub(crate) fn note_overtaken(overtaken: OvertakenCell) {
     simulation::note_overtaken(overtaken);
 }

@@ -29,7 +29,7 @@ use crate::{
     Bounds, Cluster, Membership, MembershipFile, OwnReplica, PeerLimits, PeerSocket, Replicated, serve,
 };
 
-pub use crate::planted::{Bug, Overtaken, given_up, last_time_ms, last_version, overtaken, plant};
+pub use crate::planted::{Bug, OvertakenCell, given_up, last_time_ms, last_version, overtaken, plant};
 
 /// A running node.
 pub struct SimulatedNode<S: Store> {

@@ -9,7 +9,7 @@ mod lists;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ladoga_model::{Replicas, Ttl, Version};
-use ladoga_replica::simulated::Overtaken;
+use ladoga_replica::simulated::OvertakenCell;
 
 use crate::values::{Key, is_counter, number_of};
 use crate::written::{APART_MS_MAX, CheckedCell, Found, Tolerance, Written, is_overtaken, value_of};
@@ -40,7 +40,7 @@ pub(crate) struct Checker {
     read: BTreeSet<Version>,
     given_up: BTreeSet<Version>,
     /// What counts where something newer came before it: it may be nowhere.
-    overtaken: BTreeMap<Version, Overtaken>,
+    overtaken: BTreeMap<Version, OvertakenCell>,
     now_ms: u64,
     violation: Option<String>,
 }
@@ -149,7 +149,7 @@ impl Checker {
     }
 
     /// Replicas count these cells, having something newer instead.
-    pub(crate) fn overtaken(&mut self, cells: Vec<Overtaken>) {
+    pub(crate) fn overtaken(&mut self, cells: Vec<OvertakenCell>) {
         self.overtaken.extend(cells.into_iter().map(|cell| (cell.version, cell)));
     }
 

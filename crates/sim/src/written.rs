@@ -2,7 +2,7 @@ use std::convert::Infallible;
 use std::ops::RangeInclusive;
 
 use ladoga_model::{Cell, Value, Version};
-use ladoga_replica::simulated::Overtaken;
+use ladoga_replica::simulated::OvertakenCell;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::values::Key;
@@ -87,7 +87,7 @@ impl Written {
 }
 
 /// Whether this is what a client was told of: the value of a large one is not known.
-pub(crate) fn is_overtaken(cell: &Overtaken, key: &Key, value: Option<&[u8]>) -> bool {
+pub(crate) fn is_overtaken(cell: &OvertakenCell, key: &Key, value: Option<&[u8]>) -> bool {
     let is_value = cell.value.as_deref().is_none_or(|bytes| Some(bytes) == value);
     cell.key_hash == xxh3_64(key) && is_value
 }

@@ -10,11 +10,9 @@ use super::refusal::refusal;
 use crate::planted::{Bug, has, let_through};
 use crate::stability::Met;
 
-/// For how long a client's write that met something newer waits, at most, until it is known whether a conditional write that was
-/// under way has seen it. Most are about to end; without that, nobody could say whether the write took effect.
-const DECISION_WAIT_MS: u64 = 100;
-/// How often it is looked.
-const LOOK_EVERY_MS: u64 = 1;
+/// For how long a client's write that met something newer waits, one after the other, until it is known whether a conditional write that
+/// was under way has seen it. Most are about to end; without that, nobody could say whether the write took effect.
+const DECISION_WAITS_MS: [u64; 6] = [1, 2, 4, 8, 16, 32];
 
 /// A cell that arrives at this replica, until it is durable: then it is known what it met.
 pub(crate) struct Arrival {
@@ -141,11 +139,11 @@ impl Arrival {
         key: &[u8],
         mut answer: Result<WriteAnswer, Refusal>,
     ) -> Result<WriteAnswer, Refusal> {
-        for _ in 0..DECISION_WAIT_MS / LOOK_EVERY_MS {
+        for wait_ms in DECISION_WAITS_MS {
             if !self.is_open(replica, key, &answer) {
                 break;
             }
-            tokio::time::sleep(Duration::from_millis(LOOK_EVERY_MS)).await;
+            tokio::time::sleep(Duration::from_millis(wait_ms)).await;
             if let Ok(WriteAnswer::Superseded { had, .. }) = &mut answer {
                 *had = self.had(replica, xxh3_64(key));
             }

@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::refusal::refusal;
 use super::replica::{acknowledged, admit};
 use super::{FinishedUpload, OwnReplica};
-use crate::planted::{self, Bug, Overtaken, note_overtaken};
+use crate::planted::{self, Bug, OvertakenCell, note_overtaken};
 use crate::stability::Admitted;
 use crate::wire::Base;
 
@@ -106,7 +106,8 @@ async fn until_older_ends<S: Store>(replica: &OwnReplica<S>, key_hash: u64, ball
 /// What this replica says to the cell of a ballot: it takes it only if that is its newest promise, what it has is what it had
 /// when it promised, and none of the key's replicas has lost its promises since the coordinator began. Something newer may have come
 /// meanwhile, as plain writes do; if nothing else was promised before that, and the cell was decided on what was here until then, it
-/// counts as if it had come right before it. Who asks again for what it took is told so again. [`Refusal::StoreFailed`] does not say that it has not taken it.
+/// counts as if it had come right before it. Who asks again for what it took is told so again. [`Refusal::StoreFailed`] does not say that
+/// it has not taken it.
 pub(crate) fn accept<S: Store>(
     replica: &Rc<OwnReplica<S>>,
     (key, stamp, value): (&Bytes, Stamp, Option<Value<Bytes, FinishedUpload<S>>>),
@@ -127,6 +128,7 @@ pub(crate) fn accept<S: Store>(
         let stability = Arc::clone(replica.cluster.stability());
         let nodes = replica.cluster.placement.replicas(&key, base.met.len().min(replica.cluster.nodes.len()));
         let nodes = nodes.to_vec();
+        let decided_on = base.newest;
         let was_tried = Arc::new(AtomicBool::new(false));
         let is_tried = Arc::clone(&was_tried);
         let decide = move |newest: Option<NewestCell>| {
@@ -140,17 +142,15 @@ pub(crate) fn accept<S: Store>(
                 || has > Some(ballot) && planted::has(Bug::CountAnyOvertaken);
             let is_promised = is_overtaken || has == base.had && fences.is_newest(key_hash, ballot);
             if !is_promised || stability.has_met_later(&nodes, &base.met) {
-                stability.past.refuses(key_hash, base.newest, ballot);
                 let newest = has.max(fences.newest(key_hash)).unwrap_or(ballot);
                 return (None, AcceptAnswer::Outbid(newest));
             }
-            stability.past.accepts(key_hash, base.newest, ballot);
             if is_overtaken {
                 let value = match value {
                     Some(Value::Inline(bytes)) => Some(bytes),
                     Some(Value::Large(_)) | None => None,
                 };
-                note_overtaken(Overtaken { version: ballot, key_hash, value });
+                note_overtaken(OvertakenCell { version: ballot, key_hash, value });
                 fences.figures.overtaken.fetch_add(1, Ordering::Relaxed);
                 return (None, AcceptAnswer::Accepted);
             }
@@ -160,6 +160,12 @@ pub(crate) fn accept<S: Store>(
         let updated = replica.store_for(durability).update(&key, inline_bytes, decide).await;
         drop(admitted);
         let figures = &replica.cluster.fences().figures;
+        let past = &replica.cluster.stability().past;
+        // It counts as accepted once it is: until then, nothing is known of what it was decided on.
+        match updated {
+            Ok(AcceptAnswer::Accepted) => past.accepts(key_hash, decided_on, ballot),
+            Ok(AcceptAnswer::Outbid(_)) | Err(_) => past.refuses(key_hash, decided_on, ballot),
+        }
         let updated = updated.map_err(|error| {
             // What could not be written may be there after all.
             if was_tried.load(Ordering::Acquire) { Refusal::StoreFailed } else { refusal(&error) }

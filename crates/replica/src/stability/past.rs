@@ -208,7 +208,7 @@ impl Past {
         &self.promised[key_hash as usize % PROMISED_PLACES]
     }
 
-    /// A cell with this version is about to be accepted, which was decided on `base`. Comes before it is committed.
+    /// The cell of a ballot was accepted, and decided on `base`. Comes once it is committed.
     pub(crate) fn accepts(&self, key_hash: u64, base: Option<Version>, ballot: Version) {
         self.ballots.lock().accepted(key_hash, ballot, base);
     }

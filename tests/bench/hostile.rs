@@ -21,13 +21,21 @@ fn against(manners: &[Manner], timeout: &str) -> Vec<(Manner, Ran)> {
 
 #[test]
 fn whatever_breaks_is_counted() {
-    let manners = [Manner::Reset, Manner::HalfClose, Manner::Malformed, Manner::EndlessHead];
-    for (manner, ran) in against(&manners, "1s") {
+    let reasons = [
+        (Manner::Reset, "Connection reset by peer"),
+        (Manner::HalfClose, "the server closed the connection"),
+        (Manner::Malformed, "the head of the answer is malformed"),
+        (Manner::EndlessHead, "the head of the answer is"),
+    ];
+    for (manner, ran) in against(&reasons.map(|(manner, _)| manner), "1s") {
         assert_eq!(ran.code, 1, "{manner:?}: {ran:?}");
         let broken = ran.number_after(", read ") + ran.number_after(", write ");
         assert!(broken > 0.0, "{manner:?}: {}", ran.out);
         assert!(ran.err.contains("no request was answered"), "{manner:?}: {}", ran.err);
         assert!(ran.err.contains("   broken"), "{manner:?}: {}", ran.err);
+        let (_, reason) = reasons.iter().find(|(of, _)| *of == manner).expect("a reason for each");
+        let told = format!("failed, the last one with: {reason}");
+        assert!(ran.number_after(", read ") == 0.0 || ran.err.contains(&told), "{manner:?}: {}", ran.err);
     }
 }
 

@@ -12,8 +12,10 @@ use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::{self, SingleCertAndKey};
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 use crate::command::{Ran, bench};
 use crate::server::read_request;
@@ -34,20 +36,33 @@ impl SecureServer {
         let CertifiedKey { cert, signing_key } =
             generate_simple_self_signed([name.to_owned()]).expect("a certificate");
         let key = PrivateKeyDer::try_from(signing_key.serialize_der()).expect("a key");
-        Self::start_with(cert.der().clone(), &key, cert.pem())
+        Self::start_with(cert.der().clone(), &key, cert.pem(), WebPkiClientVerifier::no_client_auth())
+    }
+
+    /// One that demands a certificate, which it has signed itself.
+    fn start_demanding(name: &str) -> Self {
+        let CertifiedKey { cert, signing_key } =
+            generate_simple_self_signed([name.to_owned()]).expect("a certificate");
+        let key = PrivateKeyDer::try_from(signing_key.serialize_der()).expect("a key");
+        let mut roots = RootCertStore::empty();
+        roots.add(cert.der().clone()).expect("a certificate");
+        let provider = Arc::new(ring::default_provider());
+        let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        Self::start_with(cert.der().clone(), &key, cert.pem(), clients.build().expect("an authority"))
     }
 
     fn start_with(
         certificate: CertificateDer<'static>,
         key: &PrivateKeyDer<'static>,
         authority: String,
+        clients: Arc<dyn ClientCertVerifier>,
     ) -> Self {
         let key = ring::sign::any_supported_type(key).expect("a key");
         let certified = sign::CertifiedKey::new(vec![certificate], key);
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .expect("versions that the provider knows")
-            .with_no_client_auth()
+            .with_client_cert_verifier(clients)
             .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
@@ -130,7 +145,8 @@ fn a_certificate_of_version_1_is_accepted() {
     let pem = include_bytes!("certificates/version1.pem");
     let certificate = CertificateDer::from_pem_slice(pem).expect("a certificate");
     let key = PrivateKeyDer::from_pem_slice(pem).expect("a key");
-    let server = SecureServer::start_with(certificate, &key, String::new());
+    let server =
+        SecureServer::start_with(certificate, &key, String::new(), WebPkiClientVerifier::no_client_auth());
     let ran = bench(&format!("-t1 -c1 -d1s {}", server.url("/10")));
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(!ran.out.contains("Socket errors"), "{}", ran.out);
@@ -217,10 +233,20 @@ fn a_signature_by_another_key_is_told_as_such() {
             generate_simple_self_signed([name.to_owned()]).expect("a certificate");
         (cert.der().clone(), PrivateKeyDer::try_from(signing_key.serialize_der()).expect("a key"))
     });
-    let server = SecureServer::start_with(one.0, &other.1, String::new());
+    let server =
+        SecureServer::start_with(one.0, &other.1, String::new(), WebPkiClientVerifier::no_client_auth());
     let ran = bench(&format!("-t1 -c1 -d1s {}", server.url("/")));
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.err.contains("signature does not fit its certificate"), "{}", ran.err);
+}
+
+/// With TLS 1.3, the server says so after the client has made the handshake.
+#[test]
+fn a_server_that_demands_a_certificate_is_told_as_such() {
+    let server = SecureServer::start_demanding("some.where");
+    let ran = bench(&format!("-t1 -c2 -d1s {}", server.url("/10")));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("the server demands a certificate. Show one with --cert FILE"), "{}", ran.err);
 }
 
 /// `ladoga bench` with the certificate of one server as the authority, against another.

@@ -7,6 +7,7 @@ use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, Socket
 
 use super::secure::Secure;
 use crate::http::{Batch, Method, ResponseParser};
+use crate::stats::ConnectionError;
 use ladoga_tls::client::TlsClient;
 
 /// The pause before connecting again after so many failures in a row: at once, then longer and longer.
@@ -120,8 +121,12 @@ impl Connection {
     }
 
     /// Continues with connecting, now that the socket is ready.
-    pub(super) fn go_on_connecting(&mut self, tls: Option<&TlsClient>, now_ns: u64) -> Result<(), Errno> {
-        let Some(socket) = &self.socket else { return Err(Errno::BADF) };
+    pub(super) fn go_on_connecting(
+        &mut self,
+        tls: Option<&TlsClient>,
+        now_ns: u64,
+    ) -> Result<(), ConnectionError> {
+        let Some(socket) = &self.socket else { return Err(Errno::BADF.into()) };
         if self.phase == Phase::Connecting {
             sockopt::socket_error(socket)??;
             self.secure = tls.map(|tls| Secure::new(tls).map(Box::new)).transpose()?;
@@ -268,15 +273,15 @@ impl Connection {
     }
 
     /// What arrived; none if nothing did, zero if the peer closed.
-    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Errno> {
-        let Some(socket) = &self.socket else { return Err(Errno::BADF) };
+    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, ConnectionError> {
+        let Some(socket) = &self.socket else { return Err(Errno::BADF.into()) };
         if let Some(secure) = &mut self.secure {
             return secure.receive(socket, buffer);
         }
         match net::recv(socket, buffer, RecvFlags::empty()) {
             Ok((_, received)) => Ok(Some(received)),
             Err(Errno::AGAIN | Errno::INTR) => Ok(None),
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use super::timers::Alarm;
 use super::worker::{SWEEP_NS_MIN, Worker};
 use crate::error::Outcome;
-use crate::stats::Class;
+use crate::stats::{Class, ConnectionError};
 
 impl Worker {
     /// Closes the connection, counts the requests in flight, and opens it again: at once, or later if it keeps failing.
@@ -33,7 +33,7 @@ impl Worker {
             epoll::add(&self.poller, socket, token, epoll::EventFlags::OUT)
         });
         if let Err(why) = connected {
-            self.connect_failed(index, why, now);
+            self.connect_failed(index, why.into(), now);
         }
     }
 
@@ -44,7 +44,7 @@ impl Worker {
         }
     }
 
-    fn connect_failed(&mut self, index: usize, why: Errno, now: u64) {
+    fn connect_failed(&mut self, index: usize, why: ConnectionError, now: u64) {
         self.recorder.connect_failed(why);
         let connection = &mut self.connections[index];
         connection.has_failed = true;
@@ -75,7 +75,7 @@ impl Worker {
                 continue;
             }
             if connection.is_connecting() {
-                self.connect_failed(index, Errno::TIMEDOUT, now);
+                self.connect_failed(index, Errno::TIMEDOUT.into(), now);
             } else {
                 self.recorder.errors().timeout += 1;
                 self.give_up(index, Class::TimedOut, now);

@@ -5,7 +5,7 @@ use rustix::event::epoll;
 use super::connection::Phase;
 use super::worker::Worker;
 use crate::error::Outcome;
-use crate::stats::Class;
+use crate::stats::{Class, ConnectionError};
 
 impl Worker {
     pub(super) fn serve(&mut self, event: &epoll::Event) -> Outcome<()> {
@@ -40,8 +40,8 @@ impl Worker {
                     self.recorder.add_bytes(length);
                     self.take_answers(index, length, now)?;
                 }
-                Err(_) => {
-                    self.read_failed(index, now);
+                Err(why) => {
+                    self.read_failed(index, why, now);
                     return Ok(());
                 }
             }
@@ -51,8 +51,8 @@ impl Worker {
         }
     }
 
-    fn read_failed(&mut self, index: usize, now: u64) {
-        self.recorder.errors().read += 1;
+    fn read_failed(&mut self, index: usize, why: ConnectionError, now: u64) {
+        self.recorder.read_failed(why);
         self.give_up(index, Class::Broken, now);
     }
 
@@ -61,7 +61,7 @@ impl Worker {
             self.answered(index, answer.status, now)?;
         }
         if self.connections[index].is_waiting() {
-            self.read_failed(index, now);
+            self.read_failed(index, ConnectionError::Closed, now);
         } else {
             self.give_up(index, Class::Broken, now); // An idle connection may be closed; nothing is lost with it.
         }
@@ -73,13 +73,16 @@ impl Worker {
         while at < length {
             let connection = &mut self.connections[index];
             if !connection.is_waiting() {
-                self.read_failed(index, now); // Bytes that nobody asked for.
+                self.read_failed(index, ConnectionError::Unasked, now);
                 return Ok(());
             }
             let is_head = connection.awaits_head();
-            let Ok((taken, answer)) = connection.parser.advance(&self.buffer[at..length], is_head) else {
-                self.read_failed(index, now);
-                return Ok(());
+            let (taken, answer) = match connection.parser.advance(&self.buffer[at..length], is_head) {
+                Ok(advanced) => advanced,
+                Err(why) => {
+                    self.read_failed(index, why.into(), now);
+                    return Ok(());
+                }
             };
             at += taken;
             let Some(answer) = answer else { continue };

@@ -7,23 +7,26 @@ use rustls::ClientConnection;
 
 use ladoga_tls::client::TlsClient;
 
+use crate::stats::ConnectionError;
+
 /// TLS over a socket that does not wait. What is sent is encrypted at once, and stays here until the socket takes it.
 #[derive(Debug)]
 pub(super) struct Secure {
     session: ClientConnection,
+    client: TlsClient,
     /// Decrypted bytes that were not read yet: the socket does not become readable for them again.
     readable: usize,
 }
 
 impl Secure {
-    pub(super) fn new(tls: &TlsClient) -> Result<Self, Errno> {
-        let mut session = tls.session().map_err(|_| Errno::PROTO)?;
+    pub(super) fn new(client: &TlsClient) -> Result<Self, ConnectionError> {
+        let mut session = client.session().map_err(|error| refused(client, error))?;
         session.set_buffer_limit(None); // A request is bounded by who makes it.
-        Ok(Self { session, readable: 0 })
+        Ok(Self { session, client: client.clone(), readable: 0 })
     }
 
     /// Continues the handshake as far as the socket permits; true once it is complete.
-    pub(super) fn shake_hands(&mut self, socket: &OwnedFd) -> Result<bool, Errno> {
+    pub(super) fn shake_hands(&mut self, socket: &OwnedFd) -> Result<bool, ConnectionError> {
         loop {
             self.flush(socket)?;
             if !self.session.is_handshaking() {
@@ -61,7 +64,11 @@ impl Secure {
     }
 
     /// What arrived; none if nothing did, zero if the peer closed.
-    pub(super) fn receive(&mut self, socket: &OwnedFd, buffer: &mut [u8]) -> Result<Option<usize>, Errno> {
+    pub(super) fn receive(
+        &mut self,
+        socket: &OwnedFd,
+        buffer: &mut [u8],
+    ) -> Result<Option<usize>, ConnectionError> {
         while self.readable == 0 {
             if self.session.wants_write() {
                 self.flush(socket)?; // An answer of TLS itself, such as to a change of keys.
@@ -69,7 +76,7 @@ impl Secure {
             match self.read_socket(socket) {
                 Ok(true) => {}
                 Ok(false) => return Ok(None),
-                Err(Errno::PIPE) => return Ok(Some(0)),
+                Err(ConnectionError::Closed) => return Ok(Some(0)),
                 Err(error) => return Err(error),
             }
         }
@@ -78,21 +85,25 @@ impl Secure {
         Ok(Some(read))
     }
 
-    /// Reads and decrypts; false if the socket has nothing. A peer that closed is a broken pipe.
-    fn read_socket(&mut self, socket: &OwnedFd) -> Result<bool, Errno> {
+    /// Reads and decrypts; false if the socket has nothing.
+    fn read_socket(&mut self, socket: &OwnedFd) -> Result<bool, ConnectionError> {
         match self.session.read_tls(&mut Socket(socket)) {
-            Ok(0) => return Err(Errno::PIPE),
+            Ok(0) => return Err(ConnectionError::Closed),
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-            Err(error) => return Err(errno(&error)),
+            Err(error) => return Err(errno(&error).into()),
         }
-        let state = self.session.process_new_packets().map_err(|_| Errno::PROTO)?;
+        let state = self.session.process_new_packets().map_err(|error| refused(&self.client, error))?;
         self.readable = state.plaintext_bytes_to_read();
         if self.readable == 0 && state.peer_has_closed() {
-            return Err(Errno::PIPE);
+            return Err(ConnectionError::Closed);
         }
         Ok(true)
     }
+}
+
+fn refused(client: &TlsClient, error: rustls::Error) -> ConnectionError {
+    ConnectionError::Tls(client.in_words(io::Error::other(error)).to_string())
 }
 
 fn errno(error: &io::Error) -> Errno {

@@ -46,9 +46,13 @@ pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Writ
     if outcome.complete == 0 {
         writeln!(out, "note: no request was answered")?;
     }
-    if let (failed @ 1.., Some(why)) = (outcome.errors.connect, outcome.connect_error) {
+    if let (failed @ 1.., Some(why)) = (outcome.errors.connect, &outcome.connect_error) {
         let failed = counted(failed, "attempt");
-        writeln!(out, "note: {failed} to connect failed, the last one with: {}", io::Error::from(why))?;
+        writeln!(out, "note: {failed} to connect failed, the last one with: {why}")?;
+    }
+    if let (failed @ 1.., Some(why)) = (outcome.errors.read, &outcome.read_error) {
+        let failed = counted(failed, "read");
+        writeln!(out, "note: {failed} failed, the last one with: {why}")?;
     }
     // A closed loop owes nothing, and yet may have lost what was on its way.
     let (unanswered, lost) = (outcome.unanswered.max(outcome.lost()), outcome.lost());
@@ -161,6 +165,7 @@ pub(crate) fn limit_in_words(limit: Limit) -> String {
 mod tests {
     use super::*;
     use crate::http::Method;
+    use crate::stats::ConnectionError;
 
     fn notes(outcome: &RunOutcome) -> String {
         let mut out = Vec::new();
@@ -244,7 +249,8 @@ mod tests {
         outcome.lateness.record(5_000_000).unwrap();
         outcome.steal_share = Some(0.1);
         outcome.unanswered = 7;
-        (outcome.errors.connect, outcome.connect_error) = (3, Some(rustix::io::Errno::MFILE));
+        (outcome.errors.connect, outcome.connect_error) = (3, Some(rustix::io::Errno::MFILE.into()));
+        (outcome.errors.read, outcome.read_error) = (1, Some(ConnectionError::Closed));
         outcome.left.owed(1_000_000_000, 6);
         outcome.is_interrupted = true;
         outcome.latencies.at(Class::NOT_FOUND, Method::Get).corrected.record_n(1_000_000, 3).unwrap();
@@ -254,6 +260,7 @@ mod tests {
             "no request",
             "7 requests were due",
             "3 attempts to connect failed, the last one with: Too many open files",
+            "1 read failed, the last one with: the server closed the connection",
             "and 6 as errors",
             "99 % of a core",
             "5.0",

@@ -2,6 +2,7 @@
 
 mod answers;
 mod class;
+mod connection_error;
 mod cpu;
 mod failures;
 mod interval;
@@ -13,6 +14,7 @@ mod thread_outcome;
 mod unanswered;
 
 pub(crate) use class::{Class, ERROR_KINDS};
+pub(crate) use connection_error::ConnectionError;
 pub(crate) use cpu::{StealMeter, busy_ticks, thread_cpu_ns};
 pub(crate) use failures::Failures;
 pub(crate) use interval::{INTERVAL_NS, INTERVALS_HELD, Interval, Over, SECOND_NS, Second, Seconds};

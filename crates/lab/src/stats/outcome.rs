@@ -1,8 +1,8 @@
 use hdrhistogram::Histogram;
-use rustix::io::Errno;
 
 use super::answers::Answers;
 use super::class::Class;
+use super::connection_error::ConnectionError;
 use super::failures::Failures;
 use super::interval::Second;
 use super::latencies::{Latencies, add, ns_histogram};
@@ -42,7 +42,9 @@ pub(crate) struct RunOutcome {
     pub(crate) bytes: u64,
     pub(crate) errors: Errors,
     /// Why the last attempt of some thread to connect failed.
-    pub(crate) connect_error: Option<Errno>,
+    pub(crate) connect_error: Option<ConnectionError>,
+    /// Why the last answer of some thread could not be read.
+    pub(crate) read_error: Option<ConnectionError>,
     pub(crate) elapsed_ns: u64,
     /// Due by the end, and without an answer; none in a closed loop.
     pub(crate) unanswered: u64,
@@ -71,6 +73,7 @@ impl RunOutcome {
             bytes: 0,
             errors: Errors::default(),
             connect_error: None,
+            read_error: None,
             elapsed_ns: 0,
             unanswered: 0,
             left: Unanswered::new(),
@@ -100,6 +103,7 @@ impl RunOutcome {
             whole.bytes += thread.bytes;
             whole.errors.add(&thread.errors);
             whole.connect_error = thread.connect_error.or(whole.connect_error);
+            whole.read_error = thread.read_error.or(whole.read_error);
             whole.elapsed_ns = whole.elapsed_ns.max(thread.elapsed_ns);
             whole.unanswered += thread.unanswered;
             whole.left.add(&thread.left);

@@ -3,9 +3,8 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::io::Errno;
-
 use super::class::{Class, NO_ANSWER, error_kind};
+use super::connection_error::ConnectionError;
 use super::interval::{INTERVAL_NS, INTERVALS_HELD, Interval};
 use super::thread_outcome::{Errors, ThreadOutcome};
 use crate::error::LabError;
@@ -95,10 +94,16 @@ impl Recorder {
         &mut self.outcome().errors
     }
 
-    pub(crate) fn connect_failed(&mut self, why: Errno) {
+    pub(crate) fn connect_failed(&mut self, why: ConnectionError) {
         let outcome = self.outcome();
         outcome.errors.connect += 1;
         outcome.connect_error = Some(why);
+    }
+
+    pub(crate) fn read_failed(&mut self, why: ConnectionError) {
+        let outcome = self.outcome();
+        outcome.errors.read += 1;
+        outcome.read_error = Some(why);
     }
 
     pub(crate) fn add_bytes(&mut self, bytes: usize) {

@@ -1,7 +1,7 @@
 use hdrhistogram::Histogram;
-use rustix::io::Errno;
 
 use super::answers::Answers;
+use super::connection_error::ConnectionError;
 use super::latencies::{add, ns_histogram};
 use super::unanswered::Unanswered;
 
@@ -62,7 +62,9 @@ pub(crate) struct ThreadOutcome {
     pub(crate) bytes: u64,
     pub(crate) errors: Errors,
     /// Why the last attempt to connect failed.
-    pub(crate) connect_error: Option<Errno>,
+    pub(crate) connect_error: Option<ConnectionError>,
+    /// Why the last answer that could not be read was not.
+    pub(crate) read_error: Option<ConnectionError>,
     pub(crate) cpu_ns: u64,
     pub(crate) elapsed_ns: u64,
     /// Due by the end, and without an answer; none in a closed loop.
@@ -81,6 +83,7 @@ impl ThreadOutcome {
             bytes: 0,
             errors: Errors::default(),
             connect_error: None,
+            read_error: None,
             cpu_ns: 0,
             elapsed_ns: 0,
             unanswered: 0,

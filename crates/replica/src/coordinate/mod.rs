@@ -14,6 +14,7 @@
 //! - `merge`: the entities of all nodes
 //! - `backup`: what a checkpoint and the log of this node are to those of the others
 //! - `obstacles`: why a request would not be served now
+//! - `standing`: what a request counts on until it is decided
 //! - `starting`: waits for nodes that are starting
 //! - `failures`: why a replica did not answer, as `ladoga_cluster` names it
 
@@ -34,6 +35,7 @@ mod proposing;
 mod read;
 mod replicated;
 mod spread;
+mod standing;
 mod starting;
 mod target;
 mod write;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use ladoga_cluster::{ExpiryTime, Failure, NodeId, Origin, QuorumError, WriteAnswer};
+use ladoga_cluster::{ExpiryTime, Failure, NodeId, Origin, WriteAnswer};
 use ladoga_model::{Cell, Durability, HybridClock, Replicas, Stamp, TraceContext, Ttl, Version};
 use ladoga_service::{Context, Error};
 use tokio::task::JoinSet;
@@ -241,21 +241,6 @@ impl<S: Store> Plan<S> {
             });
         }
         self.replica.peers.expire_later(part)
-    }
-
-    /// Whether this node vouched for its part, and has learned in between that it must not, because its directory is older than
-    /// what it acknowledged. That can happen only in the first moment of a process, when it hears the first peer.
-    pub(super) fn taken_back(&self, has_vouched: bool) -> Option<QuorumError> {
-        if !has_vouched || self.cluster().stability().has_all() {
-            return None;
-        }
-        let place = self.own_place()?;
-        Some(QuorumError {
-            acked: self.replicas.ack as usize - 1,
-            required: self.replicas.ack as usize,
-            asked: self.replicas.from as usize,
-            failures: vec![(place, Failure::Refused(ladoga_cluster::Refusal::Rebuilding))],
-        })
     }
 
     /// The node at a place of the key's preference list.

@@ -3,14 +3,15 @@ use std::rc::{Rc, Weak};
 
 use bytes::Bytes;
 use ladoga_cluster::{
-    AcceptAnswer, Failure, Incarnation, NodeId, PrepareAnswer, ProposalCore, ProposalError, ProposalStep,
-    QuorumError, Refusal, SentCell,
+    AcceptAnswer, Failure, Incarnation, PrepareAnswer, ProposalCore, ProposalError, ProposalStep, Refusal,
+    SentCell,
 };
 use ladoga_model::{Cell, Value, Version};
 
 use super::failures::{failure, unexpected};
 use super::fetch::{HeldCell, HeldValue};
 use super::plan::Plan;
+use super::standing::Standing;
 use super::starting::{IS_STARTING, Starting, until_asked_again};
 use super::target::Target;
 use super::write::WrittenCell;
@@ -55,8 +56,7 @@ pub(super) struct Proposing<S: Store> {
     pub(super) promised: OneShot<Result<Promise, ProposalError>>,
     pub(super) decision: OneShot<Result<(), ProposalError>>,
     starting: Starting,
-    /// Whether this node had all that it acknowledged when it began.
-    has_vouched: bool,
+    standing: Standing,
     /// The incarnations of the replicas when it began, by place: who lost its disk since then has promised nothing.
     met: Vec<Incarnation>,
     _expires: Place,
@@ -97,7 +97,7 @@ impl<S: Store> Proposing<S> {
             promised: OneShot::default(),
             decision: OneShot::default(),
             starting: Starting::default(),
-            has_vouched: plan.cluster().stability().has_all(),
+            standing: Standing::of(plan, plan.cluster().stability().has_all()),
             met: plan.cluster().stability().incarnations(plan.nodes()),
             _expires: plan.expire_later(proposing.clone()),
         });
@@ -246,7 +246,7 @@ impl<S: Store> Proposing<S> {
         if is_abandoned {
             return self.step(|core, step| core.release(step));
         }
-        self.promised.set(match self.taken_back() {
+        self.promised.set(match self.standing.taken_back(&self.plan) {
             None => Ok(Promise { newest, is_stable }),
             Some(error) => Err(ProposalError::TooFew { error, may_have_happened: false }),
         });
@@ -257,29 +257,11 @@ impl<S: Store> Proposing<S> {
         match outcome {
             Err(error) if !is_accepting => self.promised.set(Err(error)),
             Err(error) => self.decision.set(Err(error)),
-            Ok(()) => self.decision.set(match self.taken_back() {
+            Ok(()) => self.decision.set(match self.standing.taken_back(&self.plan) {
                 None => Ok(()),
                 Some(error) => Err(ProposalError::TooFew { error, may_have_happened: true }),
             }),
         }
-    }
-
-    /// What replicas said does not count if one of them lost its disk meanwhile, or this node found out that it did.
-    fn taken_back(&self) -> Option<QuorumError> {
-        let (plan, stability) = (&self.plan, self.plan.cluster().stability());
-        let has_lost = |(place, node): (usize, &NodeId)| {
-            let met = std::slice::from_ref(&self.met[place]);
-            stability.has_met_later(std::slice::from_ref(node), met).then_some(place)
-        };
-        plan.taken_back(self.has_vouched).or_else(|| {
-            let place = plan.nodes().iter().enumerate().find_map(has_lost)?;
-            Some(QuorumError {
-                acked: plan.replicas.ack as usize - 1,
-                required: plan.replicas.ack as usize,
-                asked: plan.replicas.from as usize,
-                failures: vec![(place, Failure::Refused(Refusal::Rebuilding))],
-            })
-        })
     }
 
     fn release_at(&self, place: usize) {

@@ -13,6 +13,7 @@ use ladoga_service::Error;
 use super::failures::{failure, too_few, unexpected};
 use super::fetch::{HeldCell, HeldValue, copy_large};
 use super::plan::Plan;
+use super::standing::Standing;
 use super::starting::{IS_STARTING, Starting, until_asked_again};
 use crate::bounds::{CopyName, CopyReader, CopyRequest, CopyRequests};
 use crate::link::{Expires, PeerError, Place, Waiter};
@@ -76,8 +77,7 @@ struct Reading<S: Store> {
     starting: Starting,
     /// Whether it is there for its repairs.
     is_refresh: bool,
-    /// Whether this node answered as one that has all that it acknowledged.
-    has_vouched: std::cell::Cell<bool>,
+    standing: Standing,
     /// The newest promise that kept a repair out of a replica.
     fence: std::cell::Cell<Option<Version>>,
     _expires: Place,
@@ -101,7 +101,7 @@ impl<S: Store> Reading<S> {
             wishes: CopyRequests::default(),
             starting: Starting::default(),
             is_refresh,
-            has_vouched: std::cell::Cell::new(false),
+            standing: Standing::of(plan, false),
             fence: std::cell::Cell::default(),
             _expires: plan.expire_later(reading.clone()),
         });
@@ -151,7 +151,7 @@ impl<S: Store> Reading<S> {
             Ok(found) => {
                 let stability = self.plan.cluster().stability();
                 let is_whole = stability.has_all();
-                self.has_vouched.set(is_whole);
+                self.standing.vouch(is_whole);
                 let found = found.filter(|_| !stability.hides_cells());
                 Ok(with_holder(replica::read_answer(found, false, is_whole), place))
             }
@@ -215,7 +215,7 @@ impl<S: Store> Reading<S> {
         let mut to_do = Vec::new();
         act(&mut self.state.borrow_mut().core, &mut |step| match step {
             ReadStep::Decided(decided) => {
-                let error = decided.is_ok().then(|| self.plan.taken_back(self.has_vouched.get())).flatten();
+                let error = decided.is_ok().then(|| self.standing.taken_back(&self.plan)).flatten();
                 self.decision.set(error.map_or(decided, Err));
             }
             step => to_do.push(step),

@@ -11,6 +11,7 @@ use ladoga_service::Error;
 
 use super::failures::{failure, too_few, unexpected};
 use super::plan::Plan;
+use super::standing::Standing;
 use super::starting::{IS_STARTING, Starting, until_asked_again};
 use crate::link::{Expires, PeerError, Place, Waiter};
 use crate::planted::{Bug, has, note_given_up, note_version};
@@ -104,8 +105,7 @@ pub(super) struct Writing<S: Store> {
     state: RefCell<WritingState>,
     pub(super) decision: OneShot<Outcome>,
     starting: Starting,
-    /// Whether this node had all that it acknowledged when it began.
-    has_vouched: bool,
+    standing: Standing,
     _expires: Place,
 }
 
@@ -126,7 +126,7 @@ impl<S: Store> Writing<S> {
             state,
             decision: OneShot::default(),
             starting: Starting::default(),
-            has_vouched: plan.cluster().stability().has_all(),
+            standing: Standing::of(plan, plan.cluster().stability().has_all()),
             _expires: plan.expire_later(writing.clone()),
         })
     }
@@ -195,11 +195,15 @@ impl<S: Store> Writing<S> {
         let mut hints = Vec::new();
         let mut take = |step| match step {
             WriteStep::Decided(Ok(())) => {
-                let error = self.plan.taken_back(self.has_vouched);
+                let error = self.standing.taken_back(&self.plan);
                 self.decision.set(error.map_or(Outcome::Acknowledged, Outcome::Failed));
             }
             WriteStep::Decided(Err(error)) => self.decision.set(Outcome::Failed(error)),
-            WriteStep::Stale(newest) => self.decision.set(Outcome::Stale(newest)),
+            WriteStep::Stale(newest) => {
+                // Who said that it never had it may have been given it since.
+                let error = self.standing.taken_back(&self.plan);
+                self.decision.set(error.map_or(Outcome::Stale(newest), Outcome::Failed));
+            }
             WriteStep::Fenced(fence) => self.ask_fenced_later(fence),
             WriteStep::Hint(place) => hints.push(place),
         };

@@ -5,6 +5,7 @@
 //! - `state`: what nodes report to each other; `writer`: the worker that keeps it on disk
 //! - `passes`: what this node pulls from its peers, and when
 //! - `past`: which versions this node had, of those that met something newer
+//! - `lost_disks`: which nodes lost theirs, for requests that counted on them
 //! - `compared`: the Merkle tree over the store, for peers that compare it with theirs
 //! - `latest`: a value that changes; `outlook`: what requests may have to wait for
 
@@ -13,6 +14,7 @@ mod cluster_clock;
 mod cluster_time;
 mod compared;
 mod latest;
+mod lost_disks;
 mod outlook;
 mod passes;
 mod past;
@@ -22,6 +24,7 @@ mod writer;
 pub(crate) use arrivals::ClusterArrivals;
 pub(crate) use cluster_clock::ClusterClock;
 pub(crate) use latest::Latest;
+pub(crate) use lost_disks::DisksLost;
 pub(crate) use past::Met;
 pub(crate) use state::{Admitted, Stability};
 pub(crate) use writer::StabilityWriter;

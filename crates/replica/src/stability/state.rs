@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use super::cluster_clock::ClusterClock;
 use super::compared::ComparedTree;
 use super::latest::Latest;
+use super::lost_disks::LostDisks;
 use super::outlook::Outlook;
 use super::past::Past;
 use crate::planted::{Bug, has};
@@ -28,6 +29,7 @@ pub(crate) struct Stability {
     pub(crate) tree: ComparedTree,
     /// What this node had.
     pub(crate) past: Past,
+    pub(crate) lost_disks: LostDisks,
     /// Whether this node has all that it acknowledged: as in the state, without its lock.
     is_whole: AtomicBool,
     /// Whether it may coordinate requests: the same.
@@ -101,6 +103,7 @@ impl Stability {
             state: Mutex::new(state),
             tree: ComparedTree::new(tree),
             past: Past::new(),
+            lost_disks: LostDisks::new(nodes),
             is_whole: AtomicBool::new(is_whole),
             may_coordinate: AtomicBool::new(may_coordinate),
             synced_before: AtomicU64::new(synced_before),
@@ -286,7 +289,11 @@ impl Stability {
         let reading = ClockReading { wall_ms: statement.wall_ms, version_clock: statement.clock };
         let (clock, checked) = versions.heard(peer, reading, asked_at_ms);
         let is_dirty = self.change(|state| {
+            let met = state.tracker.incarnation_of(peer);
             state.tracker.heard(peer, Statement { clock, ..statement });
+            if !met.is_none() && state.tracker.incarnation_of(peer) != met {
+                self.lost_disks.note(peer);
+            }
             state.tracker.is_dirty()
         });
         if is_dirty {

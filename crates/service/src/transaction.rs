@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use ladoga_model::{CellMark, Value, Version};
+use ladoga_model::{Cell, Value, Version};
 
 /// Writes to several keys, all of which happen, or none.
 #[derive(Debug)]
@@ -33,9 +33,10 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// What is known of the newest cell of a key at this time.
-    pub fn of_mark(newest: Option<CellMark>, now_ms: u64) -> Seen {
-        let is_there = newest.is_some_and(|newest| !newest.is_tombstone && !newest.stamp.is_expired(now_ms));
+    /// What is known of the newest cell of a key at this time. One without its value is not there by any clock: it was taken off what
+    /// had expired by the clock of that moment.
+    pub fn of<B, L>(newest: Option<&Cell<B, L>>, now_ms: u64) -> Seen {
+        let is_there = newest.is_some_and(|newest| !newest.is_absent(now_ms));
         Seen { version: newest.map(|newest| newest.stamp.version), is_there }
     }
 
@@ -79,10 +80,13 @@ mod tests {
     #[test]
     fn what_has_expired_is_not_there() {
         let stamp = Stamp { expires_at_ms: 50, ..Stamp::new(Version { timestamp: 7, node: 0 }) };
-        let mark = |is_tombstone| Some(CellMark { stamp, is_tombstone });
-        assert!(Seen::of_mark(mark(false), 49).is_there);
-        assert!(!Seen::of_mark(mark(false), 50).is_there && !Seen::of_mark(mark(true), 49).is_there);
-        assert_eq!(Seen::of_mark(None, 0), seen(None, false));
-        assert_eq!(Seen::of_mark(mark(false), 50).of_value(), None);
+        let value = Cell::<&[u8], ()> { stamp, value: Some(Value::Inline(b"v")) };
+        assert!(Seen::of(Some(&value), 49).is_there);
+        assert!(!Seen::of(Some(&value), 50).is_there);
+        assert_eq!(Seen::of::<&[u8], ()>(None, 0), seen(None, false));
+        assert_eq!(Seen::of(Some(&value), 50).of_value(), None);
+        // By a clock that was set back after it had expired, and lost its value.
+        let taken_off = Cell::<&[u8], ()>::tombstone(stamp);
+        assert!(!Seen::of(Some(&taken_off), 49).is_there);
     }
 }

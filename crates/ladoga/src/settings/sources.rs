@@ -139,22 +139,11 @@ impl Sources {
             let from_file = table
                 .get(name)
                 .map(|value| Written { name: format!("{name} in {file_name}"), text: text(value) });
-            let from_environment = || -> Result<Option<Written>, SettingError> {
-                let variable_name = variable_name(name);
-                let Some(value) = variable(&variable_name) else { return Ok(None) };
-                let text = value.into_string().map_err(|value| SettingError {
-                    name: variable_name.clone(),
-                    value: value.to_string_lossy().into_owned(),
-                    expected: "text in UTF-8".to_owned(),
-                })?;
-                Ok(Some(Written { name: variable_name, text }))
-            };
+            let variable_name = variable_name(name);
+            let from_environment = || variable(&variable_name).map(|text| Written::of(&variable_name, text));
             let from_flag =
-                flag(flags, name).map(|text| Written { name: format!("--{}", name.replace('_', "-")), text });
-            let over_file = match from_flag {
-                Some(written) => Some(written),
-                None => from_environment()?,
-            };
+                flag(flags, name).map(|text| Written::of(&format!("--{}", name.replace('_', "-")), text));
+            let over_file = from_flag.or_else(from_environment).transpose()?;
             let (written, overridden) = match (over_file, from_file) {
                 (Some(written), overridden) => (Some(written), overridden),
                 (None, written) => (written, None),
@@ -222,6 +211,17 @@ impl Sources {
 }
 
 impl Written {
+    fn of(name: &str, text: OsString) -> Result<Written, SettingError> {
+        let name = name.to_owned();
+        match text.into_string() {
+            Ok(text) => Ok(Written { name, text }),
+            Err(text) => {
+                let value = text.to_string_lossy().into_owned();
+                Err(SettingError { name, value, expected: "text in UTF-8".to_owned() })
+            }
+        }
+    }
+
     /// `name` is that of the setting, wherever it was written.
     fn parse<T>(&self, name: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, SettingError> {
         let value = || if URLS.contains(&name) { masked(&self.text) } else { self.text.clone() };
@@ -230,12 +230,37 @@ impl Written {
     }
 }
 
-fn flag(flags: &ServeFlags, name: &str) -> Option<String> {
+/// A flag, as it was typed.
+fn flag(flags: &ServeFlags, name: &str) -> Option<OsString> {
+    let path = path_flag(flags, name).map(|path| path.clone().into_os_string());
+    path.or_else(|| text_flag(flags, name).map(OsString::from))
+}
+
+fn path_flag<'f>(flags: &'f ServeFlags, name: &str) -> Option<&'f PathBuf> {
+    match name {
+        "data" => flags.data.as_ref(),
+        "tokens" => flags.access.tokens.as_ref(),
+        "peer_secret" => flags.access.peer_secret.as_ref(),
+        "tls_cert" => flags.tls.tls_cert.as_ref(),
+        "tls_key" => flags.tls.tls_key.as_ref(),
+        "tls_client_ca" => flags.tls.tls_client_ca.as_ref(),
+        "peer_ca" => flags.tls.peer_ca.as_ref(),
+        "audit" => flags.access.audit.as_ref(),
+        "cassandra_password_file" => flags.cassandra.password_file.as_ref(),
+        "cassandra_tls_ca" => flags.cassandra.tls_ca.as_ref(),
+        "otlp_headers_file" => flags.otlp.headers_file.as_ref(),
+        "otlp_ca" => flags.otlp.ca.as_ref(),
+        "otlp_cert" => flags.otlp.cert.as_ref(),
+        "otlp_key" => flags.otlp.key.as_ref(),
+        _ => None,
+    }
+}
+
+fn text_flag(flags: &ServeFlags, name: &str) -> Option<String> {
     match name {
         "listen" => flags.listen.clone(),
         "resp" => flags.resp.clone(),
         "resp_flush" => flags.resp_flush.then(|| "true".to_owned()),
-        "data" => path(flags.data.as_ref()),
         "cluster" => flags.cluster.clone(),
         "advertise" => flags.advertise.clone(),
         "fsync" => flags.fsync.clone(),
@@ -243,38 +268,21 @@ fn flag(flags: &ServeFlags, name: &str) -> Option<String> {
         "threads" => flags.threads.clone(),
         "slow_request" => flags.slow_request.clone(),
         "keep_log" => flags.keep_log.clone(),
-        "tokens" => path(flags.access.tokens.as_ref()),
-        "peer_secret" => path(flags.access.peer_secret.as_ref()),
-        "tls_cert" => path(flags.tls.tls_cert.as_ref()),
-        "tls_key" => path(flags.tls.tls_key.as_ref()),
-        "tls_client_ca" => path(flags.tls.tls_client_ca.as_ref()),
-        "peer_ca" => path(flags.tls.peer_ca.as_ref()),
         "insecure" => flags.access.insecure.then(|| "true".to_owned()),
         "allow_host" => flags.access.allow_host.clone(),
-        "audit" => path(flags.access.audit.as_ref()),
         "audit_writes" => flags.access.audit_writes.then(|| "true".to_owned()),
         "engine" => flags.engine.clone(),
         "cassandra_nodes" => flags.cassandra.nodes.clone(),
         "cassandra_user" => flags.cassandra.user.clone(),
-        "cassandra_password_file" => path(flags.cassandra.password_file.as_ref()),
         "cassandra_datacenter" => flags.cassandra.datacenter.clone(),
         "cassandra_keyspace" => flags.cassandra.keyspace.clone(),
         "cassandra_replicas" => flags.cassandra.replicas.clone(),
         "cassandra_writes" => flags.cassandra.writes.clone(),
-        "cassandra_tls_ca" => path(flags.cassandra.tls_ca.as_ref()),
         "otlp" => flags.otlp.url.clone(),
         "otlp_sample" => flags.otlp.sample.clone(),
         "otlp_service" => flags.otlp.service.clone(),
-        "otlp_headers_file" => path(flags.otlp.headers_file.as_ref()),
-        "otlp_ca" => path(flags.otlp.ca.as_ref()),
-        "otlp_cert" => path(flags.otlp.cert.as_ref()),
-        "otlp_key" => path(flags.otlp.key.as_ref()),
         _ => None,
     }
-}
-
-fn path(path: Option<&PathBuf>) -> Option<String> {
-    path.map(|path| path.to_string_lossy().into_owned())
 }
 
 fn read_file(file: &Path) -> Result<Table, SettingError> {
@@ -321,10 +329,23 @@ fn text(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
     use super::*;
 
     fn file(text: &str) -> Result<Sources, String> {
         Sources::of(&ServeFlags::default(), &[], text).map_err(|error| error.to_string())
+    }
+
+    /// It named another directory than `ladoga restore` and `check` did.
+    #[test]
+    fn a_path_that_is_no_text_is_refused() {
+        let flags = ServeFlags {
+            data: Some(OsString::from_vec(b"vol\xff".to_vec()).into()),
+            ..ServeFlags::default()
+        };
+        let error = Sources::of(&flags, &[], "").err().expect("an error").to_string();
+        assert!(error.contains("--data") && error.contains("text in UTF-8"), "{error}");
     }
 
     #[test]

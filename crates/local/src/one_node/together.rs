@@ -62,9 +62,8 @@ impl<S: Store, A: Admission> OneNode<S, A> {
         }
         let now_ms = self.admission.time_ms();
         let decided = self.store.update_together(keys.keys, &room, move |newest| {
-            let is_changed = |(number, before): &(usize, Seen)| {
-                !Seen::of_mark(newest[*number].as_ref().map(Cell::mark), now_ms).is_as(*before)
-            };
+            let is_changed =
+                |(number, before): &(usize, Seen)| !Seen::of(newest[*number].as_ref(), now_ms).is_as(*before);
             if let Some(number) = seen.iter().position(is_changed) {
                 return (Vec::new(), Err(Changed(number)));
             }

@@ -223,6 +223,8 @@ fn tell(format: &mut dyn ChangeFormat, out: &mut Vec<u8>, key: &[u8], cell: Cell
     let to = match cell.value {
         _ if cell.stamp.is_expired(now_ms) => ChangedTo::Expired,
         Some(value) => ChangedTo::Value(value),
+        // By a clock that was set back since.
+        None if cell.stamp.expires_at_ms != 0 => ChangedTo::Expired,
         None => ChangedTo::Nothing,
     };
     format.change(out, key, cell.stamp, to);

@@ -19,6 +19,14 @@ pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     std::fs::read_to_string(path)
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "scripts are no part of a store; its disk seam is not for them"
+)]
+pub(crate) fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    std::fs::read(path)
+}
+
 /// What the links in a directory lead to.
 #[expect(clippy::disallowed_methods, reason = "directories of /proc, which no store has")]
 pub(crate) fn links(path: &Path) -> io::Result<Vec<PathBuf>> {

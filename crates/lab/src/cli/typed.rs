@@ -1,9 +1,26 @@
 //! The command line of this process.
 
+const SECRET_FIELDS: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
+
 /// As it can be typed again, with the program's name instead of its place.
 pub(crate) fn command_line() -> String {
-    let words = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
-    std::iter::once("ladoga".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+    let typed = words().into_iter().skip(1).map(|word| quoted(&word));
+    std::iter::once("ladoga".to_owned()).chain(typed).collect::<Vec<_>>().join(" ")
+}
+
+/// Its words, without the values of header fields that are nobody's business but the server's.
+pub(crate) fn words() -> Vec<String> {
+    std::env::args_os().map(|word| masked(&word.to_string_lossy())).collect()
+}
+
+fn masked(word: &str) -> String {
+    let is_flag = |flag: &&str| word.starts_with(flag);
+    let start = ["--header=", "-H"].iter().find(|flag| is_flag(flag)).map_or(0, |flag| flag.len());
+    let is_secret = |name: &str| SECRET_FIELDS.iter().any(|secret| name.trim().eq_ignore_ascii_case(secret));
+    match word[start..].split_once(':') {
+        Some((name, _)) if is_secret(name) => format!("{}{name}: ***", &word[..start]),
+        _ => word.to_owned(),
+    }
 }
 
 /// A word as a shell takes it: `p99<5ms` would read a file.
@@ -18,6 +35,16 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_secret_of_a_header_field_is_told() {
+        assert_eq!(masked("Authorization: Bearer s3cret"), "Authorization: ***");
+        assert_eq!(masked("-Hcookie:a=b"), "-Hcookie: ***");
+        assert_eq!(masked("--header=Proxy-Authorization: x"), "--header=Proxy-Authorization: ***");
+        for told in ["X-Trace: 7", "http://127.0.0.1:8080", "-H", "-c64"] {
+            assert_eq!(masked(told), told);
+        }
+    }
 
     #[test]
     fn a_word_is_quoted_if_a_shell_would_change_it() {

@@ -30,7 +30,8 @@ pub(crate) fn misses_share(outcome: &RunOutcome) -> f64 {
 pub(crate) fn misses_in_words(share: f64, asked: Asked) -> Option<String> {
     let remedy = if asked.is_workload && !asked.is_filled { "; --fill writes all keys first" } else { "" };
     let share_max = if asked.is_workload { MISSES_MAX } else { OTHER_MISSES_MAX };
-    let percent = share * 100.0;
+    // Not all, if some were there.
+    let percent = if share < 1.0 { (share * 100.0).min(99.0) } else { 100.0 };
     (share > share_max)
         .then(|| format!("{percent:.0} % of the answers were 404: those requests read nothing{remedy}"))
 }

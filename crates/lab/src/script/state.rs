@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
-use mlua::{Lua, Table};
+use mlua::{ChunkMode, Lua, Table};
 
 use super::{address, native};
 use crate::cli::Target;
@@ -15,7 +15,8 @@ const PRELUDE: &str = include_str!("prelude.lua");
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
     path: PathBuf,
-    code: String,
+    /// Lua takes bytes: comments may be in Latin-1, and strings hold bodies.
+    code: Vec<u8>,
     target: Target,
     headers: Vec<(String, String)>,
     may_load_native: bool,
@@ -42,7 +43,7 @@ impl Script {
         may_load_native: bool,
     ) -> Outcome<Self> {
         let failed = |error| LabError::Script(format!("cannot read {}: {error}", path.display()));
-        let code = files::read_text(&path).map_err(failed)?;
+        let code = files::read_bytes(&path).map_err(failed)?;
         Ok(Self { path, code, target, headers, may_load_native })
     }
 
@@ -56,7 +57,7 @@ impl Script {
         self.prepare(&lua).map_err(script_error)?;
         // `@` makes Lua name the file and the line in its errors.
         let name = format!("@{}", self.path.display());
-        lua.load(&*self.code).set_name(name).exec().map_err(script_error)?;
+        lua.load(&*self.code).set_name(name).set_mode(ChunkMode::Text).exec().map_err(script_error)?;
         Ok(lua)
     }
 

@@ -103,7 +103,8 @@ impl Hooks {
     fn new(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<Self> {
         let function = |code: &str| lua.load(code).set_name("=wrk").eval::<Function>();
         Ok(Self {
-            request: function("return function() return request() end")?,
+            // As wrk: a script that takes its function away sends what the command line says.
+            request: function("return function() return (request or wrk.request)() end")?,
             response: function("return function(status, headers, body) response(status, headers, body) end")?,
             delay: function("return function() return delay() end")?,
             lua: lua.clone(),

@@ -22,6 +22,10 @@ pub(super) fn diff(arguments: &DiffArguments) -> Result<(), Failure> {
             let reason = format!("-o is {}, expected a name that ends with .html", path.display());
             return Err(Failure::Usage(reason));
         }
+        if paths.iter().any(|input| is_same_file(input, path)) {
+            let reason = format!("-o is {}, a profile that is compared: choose another name", path.display());
+            return Err(Failure::Usage(reason));
+        }
         drop(Part::create(path)?); // Before the work, not after it.
     }
     let [before, after] = [read(paths[0])?, read(paths[1])?];
@@ -51,6 +55,12 @@ pub(super) fn diff(arguments: &DiffArguments) -> Result<(), Failure> {
         writeln!(output(), "{}: their differential flame graph", path.display())?;
     }
     Ok(())
+}
+
+/// Whether both names lead to the same file.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let [one, other] = [one, other].map(std::fs::canonicalize);
+    one.ok().zip(other.ok()).is_some_and(|(one, other)| one == other)
 }
 
 #[expect(clippy::disallowed_methods, reason = "a profile is no part of a store; its disk seam is not for it")]

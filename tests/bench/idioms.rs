@@ -14,7 +14,7 @@ const ONE_ANSWER: &str = "function response() wrk.thread:stop() end\n";
 /// What one request looks like.
 #[track_caller]
 fn request_of(name: &str, script: &str) -> String {
-    let (ran, server) = run(name, &format!("{script}\n{ONE_ANSWER}"), &format!("{FOREVER} -t1 -c1"), "");
+    let (ran, server) = run(name, format!("{script}\n{ONE_ANSWER}"), &format!("{FOREVER} -t1 -c1"), "");
     assert_eq!(ran.code, 0, "{name}: {ran:?}");
     server.last_request()
 }
@@ -31,8 +31,7 @@ fn setup_reaches_the_threads_before_it() {
         function init() started = true end
         function request() return wrk.format('GET', '/of/' .. count) end
         function done() for _, t in ipairs(threads) do print('after', t:get('count')) end end";
-    let (ran, server) =
-        run("register", &format!("{script}\n{ONE_ANSWER}"), &format!("{FOREVER} -t3 -c3"), "");
+    let (ran, server) = run("register", format!("{script}\n{ONE_ANSWER}"), &format!("{FOREVER} -t3 -c3"), "");
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(server.last_request().starts_with("GET /of/3 "), "{}", server.last_request());
     assert!(ran.out.contains("before\t1\tnil\nbefore\t2\ttrue\nbefore\t3\ttrue\n"), "{}", ran.out);
@@ -63,7 +62,7 @@ fn the_time_of_day_is_there_in_microseconds() {
     let script = "local began = wrk.time_us()
         function request() return wrk.format('GET', ('/%d'):format(wrk.time_us() - began)) end
         function done() print('time', began > 1.7e15 and began < 1e16) end";
-    let (ran, _server) = run("time", &format!("{script}\n{ONE_ANSWER}"), &format!("{FOREVER} -t1 -c1"), "");
+    let (ran, _server) = run("time", format!("{script}\n{ONE_ANSWER}"), &format!("{FOREVER} -t1 -c1"), "");
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.out.contains("time\ttrue"), "{}", ran.out);
 }
@@ -84,7 +83,7 @@ fn a_script_may_run_out_of_requests() {
     let script = "local number = 0
         function setup(thread) number = number + 1 thread:set('own', number) end
         function request() if own == 1 then return wrk.format() end end";
-    let (ran, server) = run("one", &format!("{script}\n{ONE_ANSWER}"), "-d200ms -t2 -c2", "");
+    let (ran, server) = run("one", format!("{script}\n{ONE_ANSWER}"), "-d200ms -t2 -c2", "");
     assert!(ran.code == 0 && server.requests() > 0, "{ran:?}");
 }
 
@@ -98,7 +97,7 @@ fn init_may_call_that_of_wrk() {
            req = table.concat(r)
         end
         request = function() return req end";
-    let (ran, server) = run("wrk3", &format!("{script}\n{ONE_ANSWER}"), &format!("{FOREVER} -t1 -c1"), "3");
+    let (ran, server) = run("wrk3", format!("{script}\n{ONE_ANSWER}"), &format!("{FOREVER} -t1 -c1"), "3");
     assert_eq!((ran.code, server.requests() >= 3), (0, true), "{ran:?}");
 }
 
@@ -149,7 +148,7 @@ fn modules_of_the_system_are_looked_for() {
         wrk.path = '/found'";
     for flags in ["", "--allow-native"] {
         let flags = format!("{FOREVER} -t1 -c1 {flags}");
-        let (ran, server) = run("modules", &format!("{script}\n{ONE_ANSWER}"), &flags, "");
+        let (ran, server) = run("modules", format!("{script}\n{ONE_ANSWER}"), &flags, "");
         assert_eq!(ran.code, 0, "{ran:?}");
         assert!(server.last_request().starts_with("GET /found "), "{}", server.last_request());
     }

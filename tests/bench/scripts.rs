@@ -9,11 +9,11 @@ use crate::support::Directory;
 /// Longer than any test runs: for scripts that end their run by themselves, however slow the machine is.
 pub(crate) const FOREVER: &str = "-d1h";
 
-pub(crate) fn run(name: &str, script: &str, flags: &str, arguments: &str) -> (Ran, Server) {
+pub(crate) fn run(name: &str, script: impl AsRef<[u8]>, flags: &str, arguments: &str) -> (Ran, Server) {
     let server = Server::start(Manner::Answer(200));
     let directory = Directory::new();
     let file = directory.path().join(format!("{name}.lua"));
-    fs::write(&file, script).expect("a script");
+    fs::write(&file, script.as_ref()).expect("a script");
     let ran = bench(&format!("{flags} -s {} {} -- {arguments}", file.display(), server.url()));
     (ran, server)
 }
@@ -31,6 +31,24 @@ fn a_script_of_settings_alone_changes_the_request() {
     {
         assert!(request.contains(&format!("\r\n{header}\r\n")), "{header} in {request}");
     }
+}
+
+/// Lua takes bytes, and so does wrk: a comment in Latin-1.
+#[test]
+fn a_script_need_not_be_utf_8() {
+    let (ran, server) = run("latin", b"-- gr\xfc\xdfe\nwrk.headers['X-A'] = 'b'\n", "-d1s -t1 -c1 -R 50", "");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(server.last_request().contains("\r\nX-A: b\r\n"), "{}", server.last_request());
+}
+
+/// Logs in once, as scripts for wrk do.
+#[test]
+fn a_script_that_takes_its_request_away_sends_that_of_the_command_line() {
+    let script = "function request() return wrk.format('GET', '/login') end\n\
+                  function response() request = nil end\n";
+    let (ran, server) = run("login", script, "-d1s -t1 -c1 -R 50", "");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(server.last_request().starts_with("GET / HTTP/1.1\r\n"), "{}", server.last_request());
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub(crate) enum Manner {
     },
     /// As `Answer(200)`, after a time.
     Slow(Duration),
+    /// As `Answer(200)`, with an empty line behind the body.
+    EmptyLine,
     /// As `Answer(200)`, one byte at a time.
     Drip,
     /// Closes without having read: the peer sees a reset.
@@ -133,6 +135,7 @@ fn answer(stream: &mut TcpStream, manner: Manner, target: &str) -> Option<()> {
             thread::sleep(time);
             stream.write_all(with(200, "").as_bytes()).ok()
         }
+        Manner::EmptyLine => stream.write_all((with(200, "") + "\r\n").as_bytes()).ok(),
         Manner::Answer(status) => stream.write_all(with(status, "").as_bytes()).ok(),
         Manner::AnswerAndClose => {
             stream.write_all(with(200, "Connection: close\r\n").as_bytes()).ok()?;

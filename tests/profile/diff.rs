@@ -69,6 +69,8 @@ fn what_is_more_than_noise_is_told_and_drawn() {
     diff(&directory, &["before.html", "absent.html"]).expect_failure(2, &["absent.html"]);
     diff(&directory, &["before.html", "same.html", "-o", "diff.svg"])
         .expect_failure(2, &["diff.svg", ".html"]);
+    diff(&directory, &["before.html", "same.html", "-o", "./before.html"])
+        .expect_failure(2, &["before.html", "choose another name"]);
     diff(&directory, &["before.html"]).expect_failure(2, &["AFTER"]);
     diff(&directory, &["before.html", "/dev/zero"]).expect_failure(2, &["/dev/zero", "more than 512 MiB"]);
 

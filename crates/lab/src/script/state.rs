@@ -1,7 +1,8 @@
 use std::path::PathBuf;
 use std::time::UNIX_EPOCH;
 
-use mlua::{ChunkMode, Lua, Table};
+use mlua::chunk::ChunkMode;
+use mlua::{Lua, Table};
 
 use super::{address, native};
 use crate::cli::Target;

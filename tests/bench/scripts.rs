@@ -186,7 +186,7 @@ fn what_a_script_returns_wrongly_names_file_and_line() {
 fn a_delay_may_be_text_or_nothing() {
     for (name, script) in [("none", "function delay() end"), ("text", "function delay() return '1' end")] {
         let stop = "n = 0\nfunction response()\n n = n + 1\n if n == 20 then wrk.thread:stop() end\nend\n";
-        let (ran, server) = run(name, &format!("{stop}{script}"), &format!("{FOREVER} -t1 -c1"), "");
+        let (ran, server) = run(name, format!("{stop}{script}"), &format!("{FOREVER} -t1 -c1"), "");
         assert!(ran.code == 0 && server.requests() >= 20, "{name}: {ran:?}");
     }
 }

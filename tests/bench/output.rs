@@ -53,3 +53,17 @@ fn a_result_that_cannot_be_printed_is_an_error_after_the_files() {
         take_files(&line, &directory);
     }
 }
+
+/// Both files have the command line, in several places.
+#[test]
+fn no_secret_of_a_header_field_is_in_a_report() {
+    let (directory, server) = (Directory::new(), Server::start(Manner::Answer(200)));
+    let line = format!("-t1 -c1 -d200ms -HAuthorization:Bearer-s3cret -H Cookie:s3cret {}", server.url());
+    assert_eq!(bench(&line, &directory).run().code, Some(0));
+    let request = server.last_request();
+    assert!(request.matches("s3cret").count() == 2, "{request}");
+    for name in ["run.json", "run.html"] {
+        let report = fs::read_to_string(directory.path().join(name)).expect("a report");
+        assert!(report.contains("***") && !report.contains("s3cret"), "{name}");
+    }
+}

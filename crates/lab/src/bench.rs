@@ -9,8 +9,7 @@ use clap::ValueEnum;
 use hdrhistogram::Histogram;
 use serde_json::json;
 
-use crate::cli::{Options, Scheme, Target};
-use crate::cli::{command_line, words};
+use crate::cli::{Options, Scheme, Target, command_line, command_words};
 use crate::clock::unix_ms;
 use crate::engine::{Crew, Watcher};
 use crate::error::{LabError, Outcome};
@@ -159,7 +158,7 @@ fn described(options: &Options) -> serde_json::Value {
         "timeout_s": options.timeout_ms as f64 / 1000.0,
         "script": options.script.as_ref().map(|path| path.display().to_string()),
         "workload": options.workload.and_then(|name| Some(name.to_possible_value()?.get_name().to_owned())),
-        "command": words(),
+        "command": command_words(),
     })
 }
 

@@ -9,4 +9,4 @@ pub use options::Options;
 pub(crate) use options::check_size;
 pub(crate) use target::{Scheme, Target, resolve};
 pub(crate) use token::Token;
-pub(crate) use typed::{command_line, words};
+pub(crate) use typed::{command_line, command_words};

@@ -1,24 +1,27 @@
 //! The command line of this process.
 
-const SECRET_FIELDS: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
+/// How the names of header fields end whose values are nobody's business but the server's.
+const SECRET_FIELDS: [&str; 2] = ["authorization", "cookie"];
 
 /// As it can be typed again, with the program's name instead of its place.
 pub(crate) fn command_line() -> String {
-    let typed = words().into_iter().skip(1).map(|word| quoted(&word));
+    let typed = command_words().into_iter().skip(1).map(|word| quoted(&word));
     std::iter::once("ladoga".to_owned()).chain(typed).collect::<Vec<_>>().join(" ")
 }
 
-/// Its words, without the values of header fields that are nobody's business but the server's.
-pub(crate) fn words() -> Vec<String> {
+/// Its words, without secrets.
+pub(crate) fn command_words() -> Vec<String> {
     std::env::args_os().map(|word| masked(&word.to_string_lossy())).collect()
 }
 
 fn masked(word: &str) -> String {
-    let is_flag = |flag: &&str| word.starts_with(flag);
-    let start = ["--header=", "-H"].iter().find(|flag| is_flag(flag)).map_or(0, |flag| flag.len());
-    let is_secret = |name: &str| SECRET_FIELDS.iter().any(|secret| name.trim().eq_ignore_ascii_case(secret));
-    match word[start..].split_once(':') {
-        Some((name, _)) if is_secret(name) => format!("{}{name}: ***", &word[..start]),
+    // What is before the name is the flag, in whichever form.
+    let is_secret = |before: &str| {
+        let before = before.trim_end().to_ascii_lowercase();
+        SECRET_FIELDS.iter().any(|name| before.ends_with(name))
+    };
+    match word.split_once(':') {
+        Some((before, _)) if is_secret(before) => format!("{before}: ***"),
         _ => word.to_owned(),
     }
 }
@@ -40,6 +43,7 @@ mod tests {
     fn no_secret_of_a_header_field_is_told() {
         assert_eq!(masked("Authorization: Bearer s3cret"), "Authorization: ***");
         assert_eq!(masked("-Hcookie:a=b"), "-Hcookie: ***");
+        assert_eq!(masked("-LH=COOKIE : a=b"), "-LH=COOKIE : ***");
         assert_eq!(masked("--header=Proxy-Authorization: x"), "--header=Proxy-Authorization: ***");
         for told in ["X-Trace: 7", "http://127.0.0.1:8080", "-H", "-c64"] {
             assert_eq!(masked(told), told);

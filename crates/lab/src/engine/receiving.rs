@@ -72,10 +72,10 @@ impl Worker {
         let mut at = 0;
         while at < length {
             let connection = &mut self.connections[index];
-            if !connection.is_waiting() && self.buffer[at..length].iter().all(|byte| b"\r\n".contains(byte)) {
-                break; // Some servers end a body with an empty line, which parsers pass over.
-            }
             if !connection.is_waiting() {
+                if self.buffer[at..length].iter().all(|byte| b"\r\n".contains(byte)) {
+                    break; // Some servers end a body with an empty line, which parsers pass over.
+                }
                 self.read_failed(index, ConnectionError::Unasked, now);
                 return Ok(());
             }

@@ -20,7 +20,7 @@ pub(super) struct Secure {
 
 impl Secure {
     pub(super) fn new(client: &TlsClient) -> Result<Self, ConnectionError> {
-        let mut session = client.session().map_err(|error| refused(client, error))?;
+        let mut session = client.session().map_err(|error| failed(client, error))?;
         session.set_buffer_limit(None); // A request is bounded by who makes it.
         Ok(Self { session, client: client.clone(), readable: 0 })
     }
@@ -93,7 +93,7 @@ impl Secure {
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
             Err(error) => return Err(errno(&error).into()),
         }
-        let state = self.session.process_new_packets().map_err(|error| refused(&self.client, error))?;
+        let state = self.session.process_new_packets().map_err(|error| failed(&self.client, error))?;
         self.readable = state.plaintext_bytes_to_read();
         if self.readable == 0 && state.peer_has_closed() {
             return Err(ConnectionError::Closed);
@@ -102,7 +102,7 @@ impl Secure {
     }
 }
 
-fn refused(client: &TlsClient, error: rustls::Error) -> ConnectionError {
+fn failed(client: &TlsClient, error: rustls::Error) -> ConnectionError {
     ConnectionError::Tls(client.in_words(io::Error::other(error)).to_string())
 }
 

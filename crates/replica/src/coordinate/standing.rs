@@ -24,12 +24,13 @@ impl Standing {
 
     /// Why what the replicas said does not count: this node vouched for its part, and has learned in between that it must not, because
     /// its directory is older than what it acknowledged (which can happen only in the first moment of a process, when it hears the
-    /// first peer); or another replica lost its disk meanwhile.
+    /// first peer); or another replica lost its disk meanwhile, and a majority was asked for: fewer promise nothing that this could break.
     pub(super) fn taken_back<S: Store>(&self, plan: &Plan<S>) -> Option<QuorumError> {
         let stability = plan.cluster().stability();
         let must_not = self.has_vouched.get() && !stability.has_all();
         let place = must_not.then(|| plan.own_place()).flatten();
-        let place = place.or_else(|| stability.lost_disks.place_since(self.began, plan.nodes()))?;
+        let lost = || stability.lost_disks.place_since(self.began, plan.nodes());
+        let place = place.or_else(|| plan.replicas.is_quorum().then(lost).flatten())?;
         Some(QuorumError {
             acked: plan.replicas.ack as usize - 1,
             required: plan.replicas.ack as usize,

@@ -32,7 +32,8 @@ mod view;
 pub use error::Error;
 pub use listing::{Listed, Listing, Tag};
 pub use log::{
-    Chain, LogListing, LogSource, Member, RestoredAt, Shipped, Span, StoredLarge, StoredSegment, restore_at,
+    AheadOfLog, Chain, LogListing, LogSource, Member, RestoredAt, Shipped, Span, StoredLarge, StoredSegment,
+    restore_at,
 };
 pub use log_position::{ChainName, LogPosition};
 pub use merged::{MergedCells, NodeCells};

@@ -14,10 +14,14 @@ use super::span::{BackupLogs, Span};
 use crate::error::Error;
 use crate::merged::of_any_cluster;
 use crate::moment::text_of_ms;
-use crate::repository::{Backup, NodeBackup, Repository};
+use crate::repository::{Backup, Repository};
 use crate::restore::{GROUP_BYTES, Restored, SCRATCH, copy_files, lock_empty, open_scratch, write_merged};
 use crate::slots::empty_slot;
 use crate::{PIECE_BYTES_MAX, Progress};
+
+/// How far versions are ahead of the clock of a node without a clock that was set back: those of a node that was started again, and what
+/// clocks of a cluster differ by.
+const AHEAD_MS_MAX: u64 = 60_000;
 
 /// What was restored to a point in time.
 #[derive(Debug)]
@@ -28,6 +32,20 @@ pub struct RestoredAt {
     pub restored: Restored,
     /// What is wrong with backups that are damaged, and might have been newer ones to begin with.
     pub passed_over: Vec<Error>,
+    /// What was left out although it may have been acknowledged by then.
+    pub left_out: Vec<AheadOfLog>,
+}
+
+/// Writes of a node that count as later than its log reaches: its clock had been ahead and was set back. They were acknowledged
+/// earlier than they say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AheadOfLog {
+    /// Which node.
+    pub url: String,
+    /// Up to when its log reaches, in milliseconds since 1970.
+    pub reaches_ms: u64,
+    /// What time the last of them count as of, as far as that was read.
+    pub until_ms: u64,
 }
 
 /// Makes `target` what a node on its own, or a cluster, had at a point in time: the newest backup that has nothing later, and all cells
@@ -50,13 +68,13 @@ pub fn restore_at(
     let logs = repository.logs_of(&backup)?;
     // The last timestamp of that millisecond.
     let last = HybridClock::at_wall_ms(at_ms + 1) - 1;
-    let segments = needed(&logs, last);
+    let (segments, mut left_out) = needed(&logs, last);
     // Not before it is known that one gets there: a directory with nothing in it but a lock would open as an empty store.
     let _lock = lock_empty(disk, target)?;
     begin_restore(disk, target)?;
     let scratch = target.join(SCRATCH);
     empty_slot(disk, &scratch)?;
-    let log_bytes = segments.iter().map(|segment| segment.bytes).fold(0, u64::saturating_add);
+    let log_bytes = segments.iter().map(|(_, segment)| segment.bytes).fold(0, u64::saturating_add);
     let total_bytes = backup.bytes().saturating_add(log_bytes);
     let mut with_log = |at: Progress| progress(Progress { total_bytes, ..at });
     let (engine, mut restored) = match &backup.nodes[..] {
@@ -70,29 +88,52 @@ pub fn restore_at(
             (engine, written)
         }
     };
-    for segment in segments {
+    for (chain, segment) in segments {
         let mut replay = Replay::new(repository, &engine, segment, (last, backup.cluster.len()));
         replay.run(&mut |bytes| {
             restored.bytes += bytes;
             progress(Progress { done_bytes: restored.bytes.min(total_bytes), total_bytes });
         })?;
         restored.count += replay.cells;
+        note_left_out(&mut left_out, chain, replay.newest_left_out);
     }
     engine.checkpoint(target)?;
     engine.close()?;
     empty_slot(disk, &scratch)?;
     end_restore(disk, target)?;
-    Ok(RestoredAt { backup, restored, passed_over })
+    Ok(RestoredAt { backup, restored, passed_over, left_out })
 }
 
-/// The segments that may have cells up to this timestamp which are not in the files of their nodes.
-fn needed<'l>(logs: &'l BackupLogs<'_>, last: u64) -> Vec<&'l StoredSegment> {
-    let of_node = |(node, chain): &'l (&NodeBackup, Option<Chain>)| {
+/// Segments, each with the chain that it is of.
+type Segments<'l> = Vec<(&'l Chain, &'l StoredSegment)>;
+
+/// The segments that may have cells up to this timestamp which are not in the files of their nodes, and what the others say.
+fn needed<'l>(logs: &'l BackupLogs<'_>, last: u64) -> (Segments<'l>, Vec<AheadOfLog>) {
+    let (mut segments, mut left_out) = (Vec::new(), Vec::new());
+    for (node, chain) in &logs.nodes {
+        let Some(chain) = chain else { continue };
         let position = node.log.map_or(0, |position| position.sequence);
-        let segments = chain.iter().flat_map(|chain| &chain.segments);
-        segments.filter(move |segment| segment.end_sequence > position && segment.oldest <= last)
-    };
-    logs.nodes.iter().flat_map(of_node).collect()
+        for segment in chain.segments.iter().filter(|segment| segment.end_sequence > position) {
+            if segment.oldest <= last {
+                segments.push((chain, segment));
+            } else {
+                note_left_out(&mut left_out, chain, segment.oldest);
+            }
+        }
+    }
+    (segments, left_out)
+}
+
+/// Notes a cell that is too late to be restored, if it is later than its own log.
+fn note_left_out(left_out: &mut Vec<AheadOfLog>, chain: &Chain, timestamp: u64) {
+    let until_ms = HybridClock::wall_ms(timestamp);
+    if until_ms <= chain.reaches_ms.saturating_add(AHEAD_MS_MAX) {
+        return;
+    }
+    match left_out.iter_mut().find(|ahead| ahead.url == chain.url) {
+        Some(ahead) => ahead.until_ms = ahead.until_ms.max(until_ms),
+        None => left_out.push(AheadOfLog { url: chain.url.clone(), reaches_ms: chain.reaches_ms, until_ms }),
+    }
 }
 
 /// The newest backup from which one can get there. Damaged ones are passed over: from an older one that has everything behind it up to
@@ -163,6 +204,8 @@ struct Replay<'r> {
     batch: WriteBatch,
     larges: BTreeMap<LargeValue, FinishedBlob>,
     cells: u64,
+    /// The last timestamp that did not count; 0 if all did.
+    newest_left_out: u64,
     failed: Option<Error>,
 }
 
@@ -174,7 +217,8 @@ impl<'r> Replay<'r> {
         (last, cluster): (u64, usize),
     ) -> Replay<'r> {
         let (batch, larges) = (WriteBatch::new(), BTreeMap::new());
-        Replay { repository, engine, segment, last, cluster, batch, larges, cells: 0, failed: None }
+        let (cells, newest_left_out, failed) = (0, 0, None);
+        Replay { repository, engine, segment, last, cluster, batch, larges, cells, newest_left_out, failed }
     }
 
     fn run(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), Error> {
@@ -207,6 +251,7 @@ impl<'r> Replay<'r> {
     fn cell(&mut self, cell: LogCell<'_>) -> Result<(), Error> {
         let LogCell { key, stamp, value } = cell;
         if stamp.version.timestamp > self.last {
+            self.newest_left_out = self.newest_left_out.max(stamp.version.timestamp);
             return Ok(());
         }
         let stamp = if self.cluster == 0 { stamp } else { of_any_cluster(stamp, self.cluster) };

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use ladoga_backup::{Repository, prune, restore_at, verify};
+use ladoga_backup::{AheadOfLog, Repository, prune, restore_at, verify};
 use ladoga_env::sim::PowerCut;
 use ladoga_model::{HybridClock, Stamp, Version};
 use ladoga_storage::LogFile;
@@ -322,4 +322,25 @@ fn a_cluster_without_log_is_refused_by_name() {
     let refused = restored(&env, 5, "/x").expect_err("no log").to_string();
     assert!(refused.contains("no backup with log behind it"), "{refused}");
     assert!(refused.contains(&format!("there is no log of {} behind it", a.name())), "{refused}");
+}
+
+/// It left out without a word what had been acknowledged before that time.
+#[test]
+fn what_was_written_after_a_clock_was_set_back_is_named_if_it_is_left_out() {
+    let mut writer = Writer::new(81);
+    let env = writer.node.machine.env();
+    writer.write(1, Some(b"before"), 0);
+    writer.back_up(&env).expect("a backup");
+    writer.clock.jump_wall_ms(3_600_000);
+    writer.write(1, Some(b"ahead"), 0);
+    let ahead_ms = HybridClock::wall_ms(writer.last);
+    writer.clock.jump_wall_ms(-3_600_000);
+    writer.pass_ms(5);
+    writer.write(2, Some(b"acknowledged"), 0);
+    writer.ship(&env).expect("log");
+    let at_ms = writer.past_ms();
+    let restored = restore_at(&env, &repository(&env), (at_ms, None), Path::new("/back"), &mut |_| {});
+    let left_out = restored.expect("a time in reach").left_out;
+    let until_ms = ahead_ms;
+    assert_eq!(left_out, [AheadOfLog { url: "http://node".to_owned(), reaches_ms: at_ms, until_ms }]);
 }

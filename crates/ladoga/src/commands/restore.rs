@@ -1,7 +1,8 @@
 use std::io::Write;
 
 use ladoga_backup::{
-    Backup, NodeBackup, Repository, RestoredAt, restore_at, restore_cells, restore_files, text_of_ms,
+    AheadOfLog, Backup, NodeBackup, Repository, RestoredAt, restore_at, restore_cells, restore_files,
+    text_of_ms,
 };
 use ladoga_env::Env;
 
@@ -50,11 +51,17 @@ fn restore_to(
 ) -> Result<(), Failure> {
     let mut shown = Shown::new("restored");
     let (target, wanted) = (&arguments.data, arguments.backup.as_deref());
-    let RestoredAt { backup, restored, passed_over } =
+    let RestoredAt { backup, restored, passed_over, left_out } =
         restore_at(env, repository, (at_ms, wanted), target, &mut |at| shown.show(at))?;
     drop(shown);
     for damaged in &passed_over {
         complain(format_args!("{damaged}; an older backup was taken instead"));
+    }
+    for AheadOfLog { url, reaches_ms, until_ms } in &left_out {
+        let (reaches, until) = (text_of_ms(*reaches_ms), text_of_ms(*until_ms));
+        complain(format_args!(
+            "the clock of {url} was set back: what it wrote until its log ends at {reaches} counts as of up to {until}, and was left out"
+        ));
     }
     let (dir, at, size) = (target.display(), text_of_ms(at_ms), format_size(restored.bytes));
     writeln!(output(), "{dir}: as of {at}, {size}, of the backup {} and the log behind it", backup.id)?;

@@ -168,8 +168,17 @@ impl LocalStore for Local {
         }
     }
 
-    fn admit(&self, kind: WriteKind, _value_bytes: u64) -> Result<(), StoreError> {
+    fn admit(&self, kind: WriteKind, value_bytes: u64) -> Result<(), StoreError> {
         match (self.engine.write_state(), kind) {
+            // Rather than once most of it was taken.
+            (WriteState::Open, WriteKind::Put)
+                if value_bytes >= BLOB_BYTES_MIN && !self.engine.has_room_for(value_bytes) =>
+            {
+                self.engine.count_refused_full();
+                Err(StoreError::NoRoom {
+                    reason: format!("the disk has no room for a value of {value_bytes} bytes"),
+                })
+            }
             (WriteState::Open, _) | (WriteState::DiskFull, WriteKind::Delete) => self.queue.admit(),
             (WriteState::DiskFull, WriteKind::Put) => {
                 self.engine.count_refused_full();

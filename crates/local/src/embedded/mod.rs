@@ -320,6 +320,8 @@ mod checkpoints_tests;
 #[cfg(test)]
 mod restamp_tests;
 #[cfg(test)]
+mod room_tests;
+#[cfg(test)]
 mod several_keys_tests;
 #[cfg(test)]
 mod update_tests;

@@ -101,6 +101,14 @@ impl BlobRegistry {
         Some(free_bytes)
     }
 
+    /// Whether so many more bytes fit above the reserve. Kept log counts as room: it is removed before a write is refused.
+    pub(crate) fn has_room_for(&self, bytes: u64) -> bool {
+        let free_bytes = self.health.free_bytes();
+        let is_measured = free_bytes > 0;
+        let kept_bytes = || self.kept_log.get().map_or(0, |kept| kept.statistics().bytes);
+        !is_measured || free_bytes.saturating_add(kept_bytes()) >= self.reserve_bytes.saturating_add(bytes)
+    }
+
     /// Whether a file may grow. What large values took of the reserve would be missing to flushes and compactions, which
     /// are what makes room.
     pub(crate) fn admit_growth(&self) -> Result<(), Error> {

@@ -10,6 +10,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::Inner;
 use super::damage::Damage;
+use super::flush_failures::{Failed, FlushFailures};
 use super::flush_time::FlushTime;
 use super::looks::Looks;
 use super::write::Writer;
@@ -22,8 +23,6 @@ use crate::paths::LOCK;
 
 /// How often the background looks for work that is not announced: space on the disk, snapshots that were dropped.
 pub(super) const TICK: Duration = Duration::from_millis(250);
-/// Flushes that may fail in a row before the store is given up: until then the log has everything.
-pub(super) const FLUSH_FAILURES_MAX: u64 = 10;
 
 /// What the threads in the background share.
 pub(crate) struct BackgroundWork {
@@ -31,13 +30,11 @@ pub(crate) struct BackgroundWork {
     /// Counts wake-ups, so that none is missed between looking for work and going to sleep.
     wakes: Mutex<u64>,
     woken: Condvar,
+    stopped: Condvar,
     progress: Condvar,
     stop: AtomicBool,
     pub(super) flush_time: FlushTime,
-    flush_failures: AtomicU64,
-    flushes_put_off: AtomicU64,
-    /// Why, the last time.
-    put_off_for: Mutex<Option<Error>>,
+    pub(super) flush_failures: FlushFailures,
     /// Whether a lack of descriptors was logged.
     lacks_descriptors: AtomicBool,
     mean_record_bytes: AtomicU64,
@@ -83,12 +80,11 @@ impl BackgroundWork {
             mode,
             wakes: Mutex::new(0),
             woken: Condvar::new(),
+            stopped: Condvar::new(),
             progress: Condvar::new(),
             stop: AtomicBool::new(false),
             flush_time: FlushTime::new(memtable_bytes),
-            flush_failures: AtomicU64::new(0),
-            flushes_put_off: AtomicU64::new(0),
-            put_off_for: Mutex::default(),
+            flush_failures: FlushFailures::default(),
             lacks_descriptors: AtomicBool::new(false),
             mean_record_bytes: AtomicU64::new(0),
             level_0_tables: AtomicUsize::new(0),
@@ -125,9 +121,18 @@ impl BackgroundWork {
         *wakes
     }
 
+    /// Waits that long, however often it is woken: whoever waits for what has failed would have it tried at once, again and again.
+    pub(super) fn pause(&self, pause: Duration) {
+        let mut wakes = self.wakes.lock();
+        if !self.stop.load(Ordering::SeqCst) {
+            self.stopped.wait_for(&mut wakes, pause);
+        }
+    }
+
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::SeqCst);
         self.wake();
+        self.stopped.notify_all();
         self.progressed();
     }
 
@@ -150,7 +155,7 @@ impl BackgroundWork {
     }
 
     pub(super) fn flushed(&self) {
-        self.flush_failures.store(0, Ordering::Relaxed);
+        self.flush_failures.flushed();
         self.lacks_descriptors.store(false, Ordering::Relaxed);
     }
 
@@ -166,21 +171,6 @@ impl BackgroundWork {
         if !is_known && !error.is_disk_full() {
             tracing::error!(%error, "{what} failed");
         }
-    }
-
-    /// How many flushes have to wait for something to pass: for room on the disk, or for a descriptor.
-    pub(super) fn flushes_put_off(&self) -> u64 {
-        self.flushes_put_off.load(Ordering::Acquire)
-    }
-
-    /// Why flushes have to wait, if more flushes were put off than `seen`.
-    pub(super) fn put_off_since(&self, seen: u64) -> Option<Error> {
-        if self.flushes_put_off() == seen { None } else { self.put_off_for.lock().clone() }
-    }
-
-    fn put_off(&self, error: &Error) {
-        *self.put_off_for.lock() = Some(error.clone());
-        self.flushes_put_off.fetch_add(1, Ordering::Release);
     }
 
     /// Notes how large records are, and how many tables wait for a compaction.
@@ -300,18 +290,22 @@ impl Inner {
     /// The log keeps what could not be flushed, so a failure is tried again, but not for ever: writers wait for it.
     fn flush_failed(&self, error: &Error) {
         self.shared.counters.background_failures.add(1);
-        self.background.tell("a flush", error);
+        let failed = self.background.flush_failures.note(error, self.env.clock.monotonic_ns());
+        if failed != Failed::Again {
+            self.background.tell("a flush", error);
+        }
         if error.is_disk_full() {
             // Not every bound on space shows in what is free.
             self.remove_kept_log();
         }
-        if error.may_pass() {
-            self.observe_space();
-            self.background.put_off(error);
-            return;
-        }
-        if self.background.flush_failures.fetch_add(1, Ordering::Relaxed) + 1 >= FLUSH_FAILURES_MAX {
-            self.poison(error);
+        match failed {
+            Failed::PutOff => {
+                self.observe_space();
+            }
+            Failed::ForGood => {
+                self.poison(error);
+            }
+            Failed::Again | Failed::Counted => {}
         }
     }
 

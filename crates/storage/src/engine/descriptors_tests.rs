@@ -4,21 +4,26 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use ladoga_env::sim::{self, Fault, Operation, SimDisk};
+use ladoga_env::sim::{self, Fault, Operation, SimClock, SimDisk};
 use ladoga_model::{Stamp, Version};
 
 use super::Engine;
-use super::background::FLUSH_FAILURES_MAX;
+use super::flush_failures::{FLUSH_FAILURES_APART, FLUSH_FAILURES_MAX};
 use crate::{Background, Durability, Error, Options, WriteBatch, WriteState};
 
 /// Longer than anything takes that does not hang.
 const DEADLINE: Duration = Duration::from_secs(90);
 
 fn store(background: Background) -> (Engine, SimDisk) {
-    let (env, disk, _clock) = sim::env(1);
+    let (store, disk, _clock) = store_and_clock(background);
+    (store, disk)
+}
+
+fn store_and_clock(background: Background) -> (Engine, SimDisk, SimClock) {
+    let (env, disk, clock) = sim::env(1);
     let options =
         Options { background, memtable_bytes: Some(4 << 10), ..Options::new(16 << 20, Durability::Always) };
-    (Engine::open(env, Path::new("/data"), options).expect("a new store"), disk)
+    (Engine::open(env, Path::new("/data"), options).expect("a new store"), disk, clock)
 }
 
 fn put(engine: &Engine, number: u64) -> Result<(), Error> {
@@ -32,16 +37,44 @@ fn count(disk: &SimDisk, part: &str) -> usize {
     disk.paths().iter().filter(|path| path.to_string_lossy().contains(part)).count()
 }
 
+/// Permissions that were changed for a moment refused all writes until a restart.
+#[test]
+fn flushes_that_fail_end_writes_only_once_they_have_failed_for_seconds() {
+    let (engine, disk, clock) = store_and_clock(Background::Manual);
+    put(&engine, 0).expect("a write");
+    engine.seal().expect("a memtable to flush");
+    let fault = || Fault::io().on(Operation::Create).on_path("tables").sticky();
+    disk.fail_operation(0, fault());
+    for _ in 0..100 {
+        engine.inner.flush_step().expect_err("a disk that fails");
+    }
+    disk.clear_faults();
+    assert_eq!(engine.write_state(), WriteState::Open);
+    assert!(engine.inner.flush_step().expect("a flush"));
+
+    put(&engine, 1).expect("a write");
+    engine.seal().expect("a memtable to flush");
+    disk.fail_operation(0, fault());
+    for _ in 1..FLUSH_FAILURES_MAX {
+        engine.inner.flush_step().expect_err("a disk that fails");
+        assert_eq!(engine.write_state(), WriteState::Open);
+        clock.advance(FLUSH_FAILURES_APART);
+    }
+    engine.inner.flush_step().expect_err("a disk that fails");
+    assert_eq!(engine.write_state(), WriteState::Poisoned);
+}
+
 /// Ten of them refused all writes until a restart.
 #[test]
 fn flushes_without_a_descriptor_are_tried_again_for_as_long_as_it_takes() {
-    let (engine, disk) = store(Background::Manual);
+    let (engine, disk, clock) = store_and_clock(Background::Manual);
     put(&engine, 0).expect("a write");
     engine.seal().expect("a memtable to flush");
     for operation in [Operation::Create, Operation::SyncDir] {
         disk.fail_operation(0, Fault::too_many_files().on(operation).on_path("tables").sticky());
         for _ in 0..=FLUSH_FAILURES_MAX {
             assert!(engine.inner.flush_step().is_err_and(|error| error.is_out_of_descriptors()));
+            clock.advance(FLUSH_FAILURES_APART);
         }
         disk.clear_faults();
         assert_eq!(engine.write_state(), WriteState::Open);
@@ -93,4 +126,23 @@ fn writers_do_not_wait_for_descriptors_and_go_on_once_there_are_some() {
     let (refused, is_there) = when_done.recv_timeout(DEADLINE).expect("a write that ends");
     assert!(refused.is_out_of_descriptors(), "{refused}");
     assert!(is_there);
+}
+
+/// It waited for a flush that did not come.
+#[test]
+fn who_asks_for_a_flush_is_told_that_it_failed() {
+    let (engine, disk) = store(Background::Threads);
+    let (done, when_done) = channel();
+    std::thread::spawn(move || {
+        put(&engine, 0).expect("a write");
+        disk.fail_operation(0, Fault::io().on(Operation::Create).on_path(".sst").sticky());
+        let failed = engine.checkpoint(Path::new("/copy")).map(|_| ());
+        let state = engine.write_state();
+        disk.clear_faults();
+        engine.close().expect("a store that closes");
+        done.send((failed, state)).expect("a test that waits");
+    });
+    let (failed, state) = when_done.recv_timeout(DEADLINE).expect("an answer");
+    assert!(matches!(failed, Err(Error::Io { .. })), "{failed:?}");
+    assert_eq!(state, WriteState::Open);
 }

@@ -301,6 +301,7 @@ impl Inner {
             (writer.memtable.table().wal_number(), writer.wal.first_sequence())
         };
         let _waiting = self.background.flush_time.wait();
+        let failures = self.background.flush_failures.count();
         while self.reads.view.load().sealed.iter().any(|sealed| sealed.wal_number() < last) {
             if self.background.is_manual() {
                 self.flush_one()?;
@@ -313,6 +314,10 @@ impl Inner {
                 self.background.wake();
                 let mut writer = self.writes.writer.lock();
                 self.background.wait_for_progress(&mut writer);
+                // The background tries again. Who asked for it can do so as well.
+                if let Some(error) = self.background.flush_failures.since(failures) {
+                    return Err(error);
+                }
             }
         }
         Ok(end_sequence)

@@ -17,6 +17,7 @@ mod damage;
 #[cfg(test)]
 mod descriptors_tests;
 mod flush;
+mod flush_failures;
 mod flush_time;
 #[cfg(test)]
 mod forged_tests;

@@ -67,7 +67,11 @@ fn flush_loop(inner: &Inner) {
         let pause = match inner.flush_step() {
             Ok(true) => continue,
             Ok(false) => TICK,
-            Err(_) => RETRY,
+            Err(error) if error.may_pass() => RETRY,
+            Err(_) => {
+                inner.background.pause(RETRY);
+                continue;
+            }
         };
         seen = inner.background.wait(seen, pause);
     }

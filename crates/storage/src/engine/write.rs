@@ -54,6 +54,11 @@ impl Engine {
     pub fn count_refused_full(&self) {
         self.inner.shared.blobs.count_refused_full(1);
     }
+
+    /// Whether so many more bytes of values fit on the disk, by what was free a moment ago.
+    pub fn has_room_for(&self, value_bytes: u64) -> bool {
+        self.inner.shared.blobs.has_room_for(value_bytes)
+    }
 }
 
 impl Inner {
@@ -317,7 +322,7 @@ impl Inner {
             return Ok(());
         }
         let started = self.env.clock.monotonic_ns();
-        let put_off = self.background.flushes_put_off();
+        let put_off = self.background.flush_failures.put_off();
         while self.has_too_many_sealed() {
             if self.background.is_manual() {
                 self.flush_one()?;
@@ -325,7 +330,7 @@ impl Inner {
             }
             self.check_writable()?;
             // On a full disk, flushes go on in the reserve: there is room for this write until there is none for them.
-            if let Some(error) = self.background.put_off_since(put_off) {
+            if let Some(error) = self.background.flush_failures.put_off_since(put_off) {
                 return Err(self.out_of_room(error));
             }
             if self.closed.load(Ordering::Relaxed) {

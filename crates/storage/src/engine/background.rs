@@ -35,8 +35,8 @@ pub(crate) struct BackgroundWork {
     stop: AtomicBool,
     pub(super) flush_time: FlushTime,
     pub(super) flush_failures: FlushFailures,
-    /// Whether a lack of descriptors was logged.
-    lacks_descriptors: AtomicBool,
+    /// Whether a lack of descriptors or of room was logged that the free space does not show.
+    has_told_of_lack: AtomicBool,
     mean_record_bytes: AtomicU64,
     level_0_tables: AtomicUsize,
     growth: Mutex<Growth>,
@@ -85,7 +85,7 @@ impl BackgroundWork {
             stop: AtomicBool::new(false),
             flush_time: FlushTime::new(memtable_bytes),
             flush_failures: FlushFailures::default(),
-            lacks_descriptors: AtomicBool::new(false),
+            has_told_of_lack: AtomicBool::new(false),
             mean_record_bytes: AtomicU64::new(0),
             level_0_tables: AtomicUsize::new(0),
             growth: Mutex::default(),
@@ -156,21 +156,12 @@ impl BackgroundWork {
 
     pub(super) fn flushed(&self) {
         self.flush_failures.flushed();
-        self.lacks_descriptors.store(false, Ordering::Relaxed);
+        self.has_told_of_lack.store(false, Ordering::Relaxed);
     }
 
     /// Whether a flush may take its time, with so many memtables, the one that is being filled included.
     pub(super) fn has_time_to_flush(&self, memtables: f64) -> bool {
         !self.is_stopping() && self.flush_time.is_enough(memtables, self.growth.lock().bytes_per_s())
-    }
-
-    /// Logs a failure. A condition that may pass is logged once: a full disk when it becomes full, a lack of descriptors with
-    /// the first failure since a successful flush.
-    fn tell(&self, what: &str, error: &Error) {
-        let is_known = error.is_out_of_descriptors() && self.lacks_descriptors.swap(true, Ordering::Relaxed);
-        if !is_known && !error.is_disk_full() {
-            tracing::error!(%error, "{what} failed");
-        }
     }
 
     /// Notes how large records are, and how many tables wait for a compaction.
@@ -291,21 +282,29 @@ impl Inner {
     fn flush_failed(&self, error: &Error) {
         self.shared.counters.background_failures.add(1);
         let failed = self.background.flush_failures.note(error, self.env.clock.monotonic_ns());
-        if failed != Failed::Again {
-            self.background.tell("a flush", error);
-        }
         if error.is_disk_full() {
             // Not every bound on space shows in what is free.
             self.remove_kept_log();
         }
-        match failed {
-            Failed::PutOff => {
-                self.observe_space();
-            }
-            Failed::ForGood => {
-                self.poison(error);
-            }
-            Failed::Again | Failed::Counted => {}
+        if failed == Failed::PutOff {
+            self.observe_space();
+        }
+        if failed != Failed::Again {
+            self.tell("a flush", error);
+        }
+        if failed == Failed::ForGood {
+            self.poison(error);
+        }
+    }
+
+    /// Logs a failure. A condition that may pass is logged once: a full disk when it becomes full, a lack of descriptors, or of room
+    /// that the free space does not show, with the first failure since a successful flush.
+    fn tell(&self, what: &str, error: &Error) {
+        let is_full = error.is_disk_full() && self.health.state() == WriteState::DiskFull;
+        let is_known =
+            is_full || error.may_pass() && self.background.has_told_of_lack.swap(true, Ordering::Relaxed);
+        if !is_known {
+            tracing::error!(%error, "{what} failed");
         }
     }
 
@@ -340,7 +339,7 @@ impl Inner {
             if error.is_disk_full() {
                 self.remove_kept_log();
             }
-            self.background.tell("a compaction", error);
+            self.tell("a compaction", error);
         }
         if matches!(result, Ok(true)) {
             // Inputs can go: their space is what a full disk waits for.

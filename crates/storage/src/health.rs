@@ -1,5 +1,5 @@
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use crate::error::Error;
 
@@ -27,6 +27,8 @@ pub(crate) struct Health {
     state: AtomicU8,
     reason: OnceLock<String>,
     free_bytes: AtomicU64,
+    /// Whether a lack of descriptors or of room was logged that the free space does not show.
+    has_told_of_lack: AtomicBool,
 }
 
 impl Health {
@@ -76,6 +78,21 @@ impl Health {
                 "free space on the disk crossed a limit"
             );
         }
+    }
+
+    /// Logs what failed. A condition that may pass is logged once: a full disk when it becomes full, a lack of descriptors, or of room
+    /// that the free space does not show, such as of inodes, with the first failure since something succeeded that needs them.
+    pub(crate) fn tell(&self, what: &str, error: &Error) {
+        let is_full = error.is_disk_full() && self.state() == WriteState::DiskFull;
+        let is_known = is_full || error.may_pass() && self.has_told_of_lack.swap(true, Ordering::Relaxed);
+        if !is_known {
+            tracing::error!(%error, "{what} failed");
+        }
+    }
+
+    /// Notes that nothing is lacking.
+    pub(crate) fn lacks_nothing(&self) {
+        self.has_told_of_lack.store(false, Ordering::Relaxed);
     }
 
     /// Refuses a write that the state does not allow.

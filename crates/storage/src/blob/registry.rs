@@ -125,6 +125,13 @@ impl BlobRegistry {
         admitted
     }
 
+    /// Logs that a large value found no room, if nobody knows.
+    pub(super) fn tell_lack_of_room(&self, error: &Error) {
+        if error.is_disk_full() {
+            self.health.tell("a large value", error);
+        }
+    }
+
     /// So many puts were refused because the disk is full.
     pub(crate) fn count_refused_full(&self, puts: u64) {
         self.counters.refused_full.add(puts);

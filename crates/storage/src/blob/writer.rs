@@ -31,7 +31,8 @@ pub struct FinishedBlob {
 impl BlobWriter {
     pub(crate) fn create(registry: &Arc<BlobRegistry>, number: u64) -> Result<BlobWriter, Error> {
         let path = registry.path(number);
-        let file = registry.disk().open(&path, OpenMode::CreateNew).map_err(Error::io("create", path))?;
+        let open = registry.disk().open(&path, OpenMode::CreateNew).map_err(Error::io("create", path));
+        let file = open.inspect_err(|error| registry.tell_lack_of_room(error))?;
         // From here on the file goes away with the writer.
         let blob = registry.refer(number);
         let piece = Vec::with_capacity(BLOB_PIECE_BYTES + 4);
@@ -47,6 +48,7 @@ impl BlobWriter {
             Err(error) if error.is_disk_full() && self.blob.registry().remove_kept_log() => write(),
             written => written,
         }
+        .inspect_err(|error| self.blob.registry().tell_lack_of_room(error))
     }
 
     fn path(&self) -> PathBuf {
@@ -92,6 +94,7 @@ impl BlobWriter {
         }
         self.file.sync_data().map_err(Error::io("sync", self.path()))?;
         self.blob.registry().sync_names()?;
+        self.blob.registry().health().lacks_nothing();
         let pointer = BlobPointer { file: self.blob.number(), len: self.len, crc: self.crc };
         Ok(FinishedBlob { blob: self.blob, pointer })
     }

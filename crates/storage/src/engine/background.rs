@@ -35,8 +35,6 @@ pub(crate) struct BackgroundWork {
     stop: AtomicBool,
     pub(super) flush_time: FlushTime,
     pub(super) flush_failures: FlushFailures,
-    /// Whether a lack of descriptors or of room was logged that the free space does not show.
-    has_told_of_lack: AtomicBool,
     mean_record_bytes: AtomicU64,
     level_0_tables: AtomicUsize,
     growth: Mutex<Growth>,
@@ -85,7 +83,6 @@ impl BackgroundWork {
             stop: AtomicBool::new(false),
             flush_time: FlushTime::new(memtable_bytes),
             flush_failures: FlushFailures::default(),
-            has_told_of_lack: AtomicBool::new(false),
             mean_record_bytes: AtomicU64::new(0),
             level_0_tables: AtomicUsize::new(0),
             growth: Mutex::default(),
@@ -152,11 +149,6 @@ impl BackgroundWork {
     /// Waits, without the writer's lock, until a flush ended or a tick went by.
     pub(super) fn wait_for_progress(&self, writer: &mut MutexGuard<'_, Writer>) {
         self.progress.wait_for(writer, TICK);
-    }
-
-    pub(super) fn flushed(&self) {
-        self.flush_failures.flushed();
-        self.has_told_of_lack.store(false, Ordering::Relaxed);
     }
 
     /// Whether a flush may take its time, with so many memtables, the one that is being filled included.
@@ -290,21 +282,10 @@ impl Inner {
             self.observe_space();
         }
         if failed != Failed::Again {
-            self.tell("a flush", error);
+            self.health.tell("a flush", error);
         }
         if failed == Failed::ForGood {
             self.poison(error);
-        }
-    }
-
-    /// Logs a failure. A condition that may pass is logged once: a full disk when it becomes full, a lack of descriptors, or of room
-    /// that the free space does not show, with the first failure since a successful flush.
-    fn tell(&self, what: &str, error: &Error) {
-        let is_full = error.is_disk_full() && self.health.state() == WriteState::DiskFull;
-        let is_known =
-            is_full || error.may_pass() && self.background.has_told_of_lack.swap(true, Ordering::Relaxed);
-        if !is_known {
-            tracing::error!(%error, "{what} failed");
         }
     }
 
@@ -339,7 +320,7 @@ impl Inner {
             if error.is_disk_full() {
                 self.remove_kept_log();
             }
-            self.tell("a compaction", error);
+            self.health.tell("a compaction", error);
         }
         if matches!(result, Ok(true)) {
             // Inputs can go: their space is what a full disk waits for.

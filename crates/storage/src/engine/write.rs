@@ -309,6 +309,7 @@ impl Inner {
                 return full;
             }
         }
+        self.health.tell("a write", &error);
         error
     }
 

@@ -266,3 +266,27 @@ fn read_leg(
     }
     Ok((bytes, Some(at)))
 }
+
+#[cfg(test)]
+mod tests {
+    use ladoga_model::{Stamp, Version};
+
+    use super::super::told::Text;
+    use super::*;
+
+    #[test]
+    fn what_has_expired_by_any_clock_is_told_as_such() {
+        let told = |expires_at_ms, value: Option<model::Value<&[u8], u64>>| {
+            let stamp = Stamp { expires_at_ms, ..Stamp::new(Version { timestamp: 7, node: 0 }) };
+            let mut out = Vec::new();
+            tell(&mut Text, &mut out, b"k", Cell { stamp, value }, 50);
+            String::from_utf8(out).expect("text")
+        };
+        assert_eq!(told(0, Some(model::Value::Inline(b"v"))), "k 7 0 put v\n");
+        assert_eq!(told(51, Some(model::Value::Inline(b"v"))), "k 7 51 put v\n");
+        assert_eq!(told(50, Some(model::Value::Large(9))), "k 7 50 expire\n");
+        assert_eq!(told(0, None), "k 7 0 delete\n");
+        // A compaction has dropped its value as expired, before the clock was set back.
+        assert_eq!(told(51, None), "k 7 51 expire\n");
+    }
+}

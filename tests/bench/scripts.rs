@@ -117,6 +117,24 @@ fn requests_can_be_pipelined() {
     assert!(ran.number_after("Requests/sec:") <= 60.0 * 300.0 / 57.0, "{ran:?}");
 }
 
+/// Whether a script pipelines was decided by its first request: the other answers of later ones were read errors.
+#[test]
+fn requests_can_be_pipelined_after_a_single_one() {
+    let script = "local made, answers = 0, 0
+                  function request()
+                     made = made + 1
+                     return wrk.format(nil, '/'):rep(made == 1 and 1 or 3)
+                  end
+                  function response()
+                     answers = answers + 1
+                     if answers == 31 then wrk.thread:stop() end
+                  end
+                  function done(summary) print('read errors', summary.errors.read, summary.requests) end";
+    let (ran, _) = run("later", script, &format!("{FOREVER} -t1 -c1"), "");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.contains("read errors\t0\t31\n"), "{ran:?}");
+}
+
 #[test]
 fn errors_of_a_script_name_file_and_line() {
     let cases = [

@@ -156,6 +156,27 @@ fn an_interrupted_run_keeps_what_it_has() {
     nothing_stays_behind(&directory);
 }
 
+/// GNU `timeout` signals its child, and then its child's group. The second signal ended it: without a report, and with the
+/// node's directory left.
+#[test]
+fn signals_that_come_together_are_one_wish() {
+    let directory = Directory::new();
+    let report = directory.path().join("report.html");
+    let place = directory.path().display();
+    let words = format!("{SMALL} --workloads put --rates 100 --rounds 1000 --dir {place}");
+    let running = lab_run(&words, &report, &directory).start();
+    wait_until("a report of the first run", || report.exists());
+    // Signals that wait while a process is stopped come together, and two of a kind would be one.
+    for signal in ["STOP", "INT", "TERM", "CONT"] {
+        running.signal(signal);
+    }
+    let outcome = running.wait();
+    assert!([Some(130), Some(143)].contains(&outcome.code), "{outcome:?}");
+    assert_eq!(data_of(&report)["is_interrupted"], true);
+    assert!(outcome.text().contains("\nThe report is "), "{}", outcome.text());
+    nothing_stays_behind(&directory);
+}
+
 /// The processes whose command line names the directory.
 fn nodes_in(directory: &Directory) -> Vec<u32> {
     let place = directory.path().display().to_string();

@@ -53,7 +53,7 @@ fn run(options: &Options) -> Outcome<ExitCode> {
     if options.script.is_none() && !options.arguments.is_empty() {
         stderr_line(format_args!("ladoga bench: arguments after the URL are ignored without a script (-s)"));
     }
-    let interruption = Interruption::prepare()?;
+    let interruption = Interruption::within_a_second()?;
     let stop = &interruption.stop;
     let target = &options.target;
     if target.scheme == Scheme::Https && target.trust == Trust::Anybody {

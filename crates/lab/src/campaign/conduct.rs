@@ -29,7 +29,7 @@ use crate::record::{Described, FORMAT, HeatRecorder, Machine, OWN, Report, Run, 
 use crate::report::Live;
 use crate::scratch::Scratch;
 use crate::stats::Second;
-use crate::stop::{LastSignal, stop_flag};
+use crate::stop::Interruption;
 use crate::workload::Workload;
 
 /// The exit code if everything was measured, and all requests of a run failed.
@@ -57,9 +57,9 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
     for server in [&options.url, &options.peer].into_iter().flatten() {
         address_of(server)?;
     }
-    let (stop, signal) = (stop_flag()?, LastSignal::listen()?);
+    let interruption = Interruption::until_a_second_wish()?;
     let url = options.url.clone().map(|url| Target { token, ..url });
-    let mut conductor = Conductor::new(options, url, &stages, &stop);
+    let mut conductor = Conductor::new(options, url, &stages, &interruption.stop);
     remarks.iter().for_each(|remark| stderr_line(format_args!("note: {remark}")));
     conductor.report.notes.splice(..0, remarks);
     let result = conductor.conduct(&stages);
@@ -80,7 +80,7 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
         stderr_line(format_args!("interrupted: {made} were made"));
     }
     if report.runs.is_empty() {
-        return Ok(signal.exit_code()); // Whatever else leaves none is an error.
+        return Ok(interruption.exit_code()); // Whatever else leaves none is an error.
     }
     if let Some(compared) = &compared {
         output.line(format_args!(""));
@@ -89,7 +89,7 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
     output.line(format_args!("\nThe report is {}.", options.output.display()));
     if report.is_interrupted {
         output.finish()?;
-        return Ok(signal.exit_code());
+        return Ok(interruption.exit_code());
     }
     let failed: Vec<&Run> = report.runs.iter().filter(|run| !run.has_good_answer()).collect();
     for run in &failed {

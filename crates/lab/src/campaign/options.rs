@@ -37,6 +37,7 @@ const RUN_HELP: &str = "\
 Starts a node (this binary, on a free port, in a temporary directory), fills it, runs each workload at each rate and profiles
 it. The report is written after every run, so an interrupted command keeps the runs that it completed.
 
+Ctrl-C ends it in order. Another one within a second is the same wish; a later one ends it at once.
 If this command is killed (SIGKILL), its node ends too, but the node's directory is left. The next `ladoga lab run` with the same
 --dir removes it.
 

@@ -1,6 +1,7 @@
 //! `ladoga lab`: from an empty machine to a report.
 //!
 //! - `options`: the command line
+//! - `check`: what it cannot ask for
 //! - `stage`: the runs that it asks for
 //! - `suite`: the published load tests
 //! - `server`: a node of its own, or a running one
@@ -12,6 +13,7 @@
 //! - `conduct`: one run after the other
 //! - `progress`: progress on standard error
 
+mod check;
 mod client;
 mod conduct;
 mod disturbance;

@@ -1,11 +1,11 @@
+use std::fmt;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use ladoga_profiler::{ALLOC_INTERVAL_BYTES_MAX, ALLOC_INTERVAL_BYTES_MIN, Kind};
+use ladoga_profiler::Kind;
 
-use crate::cli::{Target, check_size};
+use crate::cli::Target;
 use crate::compare::ROUNDS_DEFAULT;
-use crate::error::{LabError, Outcome};
 use crate::units::{self, parse_count, parse_ms, parse_size};
 use crate::workload::{Distribution, Name};
 
@@ -114,7 +114,7 @@ pub(crate) struct RunOptions {
     profile: Option<Vec<Kind>>,
     /// Average number of bytes between two samples of an allocation profile
     #[arg(long, value_name = "SIZE", default_value = "16KiB", value_parser = parse_size)]
-    alloc_interval: u64,
+    pub(super) alloc_interval: u64,
     /// Do not take profiles
     #[arg(long, conflicts_with = "profile")]
     no_profile: bool,
@@ -168,6 +168,16 @@ pub(crate) struct CompareOptions {
     /// Also write the comparison as an HTML page
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// As it is typed.
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed => f.write_str("closed"),
+            Self::Open(rate) => rate.fmt(f),
+        }
+    }
 }
 
 /// A node takes no less.
@@ -231,32 +241,6 @@ impl RunOptions {
             None if self.suite.is_some() => &[Kind::Cpu, Kind::Alloc],
             None => &[Kind::Cpu],
         }
-    }
-
-    /// What flags cannot say alone.
-    pub(crate) fn check(&self) -> Outcome<()> {
-        let usage = |reason: &str| Err(LabError::Usage(reason.to_owned()));
-        if self.suite.is_some() && self.threads > 1 {
-            return usage("the suite measures with one thread: remove -t");
-        }
-        check_size(self.connections, self.threads, self.value).map_err(LabError::Usage)?;
-        let kinds = self.kinds();
-        if let Some(twice) = kinds.iter().enumerate().find(|(at, kind)| kinds[..*at].contains(kind)) {
-            return usage(&format!("--profile names {} twice", twice.1));
-        }
-        if !(ALLOC_INTERVAL_BYTES_MIN..=ALLOC_INTERVAL_BYTES_MAX).contains(&self.alloc_interval) {
-            return usage(&format!(
-                "--alloc-interval is {}, expected {ALLOC_INTERVAL_BYTES_MIN} to {ALLOC_INTERVAL_BYTES_MAX} bytes",
-                self.alloc_interval
-            ));
-        }
-        if self.output.file_name().is_none() {
-            return usage(&format!("-o is {}, expected the name of a file", self.output.display()));
-        }
-        if self.output.extension().is_some_and(|ending| ending != "html" && ending != "htm") {
-            return usage(&format!("-o is {}, expected a name that ends with .html", self.output.display()));
-        }
-        Ok(())
     }
 }
 
@@ -332,45 +316,6 @@ pub(super) mod tests {
         assert_eq!(options.rates, [Rate::Closed, Rate::Open(20_000)]);
         for memory in ["16MiB", "1TiB", "4G", "500000000"] {
             assert_eq!(parsed(&format!("--memory {memory} -o a.html")).unwrap().node.memory.unwrap(), memory);
-        }
-    }
-
-    #[test]
-    fn nonsense_is_refused_with_a_reason() {
-        for (line, reason) in [
-            ("--rates fast", "or `closed`"),
-            ("--workloads nothing", "possible values"),
-            ("--suite reports --url http://a", "cannot be used with"),
-            ("--suite reports --rates 5", "cannot be used with"),
-            ("--quick", "--suite"),
-            ("--url http://a --fsync never", "cannot be used with"),
-            ("--pid 5", "--url"),
-            ("-c1 -t2", "must be >= threads"),
-            ("--value 65M", "at most"),
-            ("--profile heap", "cpu, alloc or lock"),
-            ("--profile cpu,cpu", "twice"),
-            ("--alloc-interval 100", "1024 to"),
-            ("--profile cpu --no-profile", "cannot be used with"),
-            ("-o /", "expected the name of a file"),
-            ("-o x.txt", "ends with .html"),
-            ("--fsync maybe", "everysec"),
-            ("--memory 5", "at least 16MiB"),
-            ("--memory much", "such as 512MiB"),
-            ("--memory 512m", "such as 512MiB"),
-            ("--memory 20000000KB", "such as 512MiB"),
-            ("--node-threads 0", "more than 0"),
-            ("--node-threads 1025", "at most 1024 event loops"),
-            ("--rounds 0", "more than 0"),
-            ("--rounds 5G", "at most 1000000 rounds"),
-            ("-c 2M", "at most 1000000 connections"),
-            ("-c 2k -t 2k", "at most 1024 threads"),
-            ("--url http://a/v0/status", "remove /v0/status"),
-            ("--peer http://a?b", "remove /?b"),
-            ("--peer http://me:secret@a", "user name"),
-            ("--rates 5G", "at most 1000000000 requests a second"),
-        ] {
-            let error = parsed(line).unwrap_err();
-            assert!(error.contains(reason), "{line}: {error}");
         }
     }
 }

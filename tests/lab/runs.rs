@@ -91,6 +91,12 @@ fn two_servers_are_measured_in_alternation() {
         other.url()
     );
     let outcome = lab_run(&words, &report, &directory).run().expect_success();
+    let told = format!(
+        "note: this changes the store of {} and {} for good: 50 keys (key0 to key49) are written before they are read\n",
+        one.url(),
+        other.url()
+    );
+    assert!(outcome.stderr.contains(&told), "{}", outcome.stderr);
     let data = data_of(&report);
     let order: Vec<(&str, u64)> = data["runs"]
         .as_array()

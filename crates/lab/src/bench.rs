@@ -13,6 +13,7 @@ use crate::cli::{Options, Scheme, Target, command_line, command_words};
 use crate::clock::unix_ms;
 use crate::engine::{Crew, Watcher};
 use crate::error::{LabError, Outcome};
+use crate::fill::Content;
 use crate::knee;
 use crate::load::{self, Announce, built_in, plan};
 use crate::output::{Output, stderr_line};
@@ -24,7 +25,7 @@ use crate::report::{self, HdrLog, Header, Live};
 use crate::script::{Host, Script};
 use crate::stats::{self, Second};
 use crate::stop::Interruption;
-use crate::{files, fill, page};
+use crate::{files, page};
 use ladoga_tls::client::Trust;
 
 const FAILED: u8 = 1;
@@ -63,7 +64,9 @@ fn run(options: &Options) -> Outcome<ExitCode> {
     }
     if let Some(keys) = options.keys_to_fill().filter(|_| options.fill) {
         let value_bytes = options.knobs.value.map(|bytes| bytes as usize);
-        if !fill::fill(&options.target, (keys, value_bytes), stop)? {
+        let content = Content { target: &options.target, headers: &options.headers, keys, value_bytes };
+        stderr_line(format_args!("filling {}: {}, which stay there", options.target.url, content.in_words()));
+        if !content.fill(stop)? {
             stderr_line(format_args!(
                 "ladoga bench: interrupted while the store was filled; nothing was measured"
             ));

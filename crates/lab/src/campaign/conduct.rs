@@ -15,13 +15,14 @@ use super::sampler::Sampler;
 use super::server::{OwnNode, described_dir, wait_until_quiet};
 use super::stage::Stage;
 use super::suite::{remarks, stages};
+use super::written;
 use crate::cli::{Target, Token, command_line};
 use crate::clock::{Clock, unix_ms};
 use crate::compare::{self, Profiles};
 use crate::engine::Watcher;
 use crate::error::{LabError, Outcome};
 use crate::files;
-use crate::fill::fill;
+use crate::fill::Content;
 use crate::load::{Load, address_of};
 use crate::output::{Output, stderr_line};
 use crate::page;
@@ -60,7 +61,8 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
     let interruption = Interruption::until_a_second_wish()?;
     let url = options.url.clone().map(|url| Target { token, ..url });
     let mut conductor = Conductor::new(options, url, &stages, &interruption.stop);
-    remarks.iter().for_each(|remark| stderr_line(format_args!("note: {remark}")));
+    let written = written::announcement(options, &stages);
+    remarks.iter().chain(&written).for_each(|remark| stderr_line(format_args!("note: {remark}")));
     conductor.report.notes.splice(..0, remarks);
     let result = conductor.conduct(&stages);
     let ended = conductor.end();
@@ -247,7 +249,7 @@ impl<'a> Conductor<'a> {
         if let Some(keys) = stage.filled.filter(|keys| *keys > server.filled) {
             let value_bytes = stage.value.map(|bytes| bytes as usize);
             server.has_written = true;
-            if fill(target, (keys, value_bytes), self.stop)? {
+            if (Content { target, headers: &[], keys, value_bytes }).fill(self.stop)? {
                 server.filled = keys;
                 server.next_key = server.next_key.max(keys);
             }

@@ -11,6 +11,7 @@
 //! - `disturbance`: the load of other processes during a run
 //! - `profile`: profiles of the server
 //! - `conduct`: one run after the other
+//! - `written`: what stays in the store of a running server
 //! - `progress`: progress on standard error
 
 mod check;
@@ -25,6 +26,7 @@ mod sampler;
 mod server;
 mod stage;
 mod suite;
+mod written;
 
 pub use options::LabOptions;
 

@@ -64,7 +64,8 @@ pub(crate) struct RunOptions {
     /// Only the runs whose name contains this text, or the one run with exactly this name
     #[arg(long, value_name = "TEXT")]
     pub(crate) only: Option<String>,
-    /// Measure this server instead of starting a node
+    /// Measure this server instead of starting a node. What the runs write stays in its store: by default key0 to key99999 (--keys),
+    /// and what --workloads write
     #[arg(long, value_name = "URL", value_parser = Target::parse_server)]
     pub(crate) url: Option<Target>,
     /// File with the token to show to --url [default: the token in `LADOGA_TOKEN`, if that is set]
@@ -74,7 +75,7 @@ pub(crate) struct RunOptions {
     /// reported
     #[arg(long, value_name = "PID", requires = "url")]
     pub(crate) pid: Option<u32>,
-    /// Second server to measure, in alternation with the first
+    /// Second server to measure, in alternation with the first; what the runs write stays in its store, too
     #[arg(long, value_name = "URL", value_parser = Target::parse_server)]
     pub(crate) peer: Option<Target>,
     /// Process of the second server on this machine
@@ -95,7 +96,7 @@ pub(crate) struct RunOptions {
     /// How often to repeat all runs; a comparison needs several rounds [default: 10; 1 with --suite]
     #[arg(long, value_name = "N", value_parser = parse_rounds)]
     rounds: Option<u64>,
-    /// Number of keys that reads choose from; they are written before the first run
+    /// Number of keys that reads choose from, key0 and so on; they are written before the first run that needs them
     #[arg(long, value_name = "N", default_value = "100k", value_parser = parse_count)]
     pub(crate) keys: u64,
     /// Size of a value [default: short values, `value0`, `value1`, …]

@@ -82,7 +82,8 @@ pub struct Options {
     pub(crate) workload: Option<Name>,
     #[command(flatten)]
     pub(crate) knobs: Knobs,
-    /// Write every key of the workload before the run, so that reads find their keys
+    /// Write every key of the workload before the run, key0, key1 and so on (see --keys), so that reads find their keys. They stay in
+    /// the store, and replace what these keys had
     #[arg(long, requires = "workload")]
     pub(crate) fill: bool,
     /// Write the result as JSON; with --find-knee, every rate that was tried

@@ -161,6 +161,22 @@ fn a_done_that_never_returns_is_broken_off_after_the_result() {
     assert!(ended.json.is_none());
 }
 
+/// It was said to have failed.
+#[test]
+fn a_fill_that_is_interrupted_has_the_exit_code_of_that() {
+    let server = Server::start(Manner::Slow(Duration::from_millis(1)));
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let before = server.requests();
+        let flags = "-t1 -c1 -d1h --workload get --keys 1M --fill";
+        let run = Run::start(Directory::new(), flags, &server.url());
+        wait_until("a fill that has begun", || server.requests() > before);
+        let ended = run.interrupt(signal);
+        assert_eq!((ended.ran.code, &*ended.ran.out), (code, ""), "{:?}", ended.ran);
+        assert!(ended.ran.err.contains("1000000 keys (key0 to key999999)"), "{}", ended.ran.err);
+        assert!(ended.ran.err.contains("interrupted"), "{}", ended.ran.err);
+    }
+}
+
 /// An address at which a connection is never made: the listener's queue is full.
 fn full() -> (rustix::fd::OwnedFd, SocketAddr, Vec<TcpStream>) {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");

@@ -70,7 +70,7 @@ fn run(options: &Options) -> Outcome<ExitCode> {
             stderr_line(format_args!(
                 "ladoga bench: interrupted while the store was filled; nothing was measured"
             ));
-            return Ok(ExitCode::from(FAILED));
+            return Ok(interruption.exit_code());
         }
     }
     if options.find_knee { knee::find(options, stop) } else { run_once(options, &interruption) }

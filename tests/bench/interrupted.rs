@@ -29,7 +29,8 @@ impl Run {
     fn of_script(code: &str, flags: &str, server: &Server) -> Run {
         let directory = Directory::new();
         let (script, mark) = (directory.path().join("script.lua"), directory.path().join("mark"));
-        let mark = format!("function mark() io.open({:?}, 'w'):close() end\n", mark.display().to_string());
+        let place = format!("directory = {:?}\n", directory.path().display().to_string());
+        let mark = format!("{place}function mark() io.open({:?}, 'w'):close() end\n", mark.display().to_string());
         let hang = "function hang() mark() while true do end end\n";
         fs::write(&script, format!("{mark}{hang}{code}")).expect("a script");
         let flags = format!("{flags} -s {}", script.display());
@@ -118,8 +119,21 @@ fn a_script_that_never_returns_within_the_run_leaves_what_was_measured() {
                   while n > 50 or x < 1000 do x = x + 1 end
                   return wrk.format('GET', '/')
                end";
-    let cases =
-        [("request", &*request, 50), ("delay", &delay, 50), ("response", &response, 51), ("hot", hot, 50)];
+    // A shell that marks its progress, and runs until the directory is gone. C ignores Ctrl-C meanwhile.
+    let shell = "local n = 0
+                 function request()
+                    n = n + 1
+                    local loop = 'while [ -e script.lua ]; do sleep 0.1; done >/dev/null 2>&1'
+                    if n > 50 then os.execute('cd ' .. directory .. '; touch mark; ' .. loop) end
+                    return wrk.format('GET', '/')
+                 end";
+    let cases = [
+        ("request", &*request, 50),
+        ("delay", &delay, 50),
+        ("response", &response, 51),
+        ("hot", hot, 50),
+        ("os.execute", shell, 50),
+    ];
     for flags in ["-t1 -c1 -d1h", "-t1 -c1 -d1h -R 1000 -L"] {
         let runs = cases.map(|(what, code, count)| (what, Run::of_script(code, flags, &server), count));
         for (what, run, count) in runs {

@@ -30,7 +30,8 @@ impl Run {
         let directory = Directory::new();
         let (script, mark) = (directory.path().join("script.lua"), directory.path().join("mark"));
         let place = format!("directory = {:?}\n", directory.path().display().to_string());
-        let mark = format!("{place}function mark() io.open({:?}, 'w'):close() end\n", mark.display().to_string());
+        let mark =
+            format!("{place}function mark() io.open({:?}, 'w'):close() end\n", mark.display().to_string());
         let hang = "function hang() mark() while true do end end\n";
         fs::write(&script, format!("{mark}{hang}{code}")).expect("a script");
         let flags = format!("{flags} -s {}", script.display());

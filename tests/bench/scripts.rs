@@ -1,10 +1,12 @@
 //! wrk's Lua interface.
 
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
 
 use crate::command::{Ran, bench};
 use crate::server::{Manner, Server};
-use crate::support::Directory;
+use crate::support::{Directory, Ladoga};
 
 /// Longer than any test runs: for scripts that end their run by themselves, however slow the machine is.
 pub(crate) const FOREVER: &str = "-d1h";
@@ -39,6 +41,19 @@ fn a_script_need_not_be_utf_8() {
     let (ran, server) = run("latin", b"-- gr\xfc\xdfe\nwrk.headers['X-A'] = 'b'\n", "-d1s -t1 -c1 -R 50", "");
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(server.last_request().contains("\r\nX-A: b\r\n"), "{}", server.last_request());
+}
+
+/// A path in Latin-1: the script got a replacement character.
+#[test]
+fn an_argument_need_not_be_utf_8() {
+    let (server, directory) = (Server::start(Manner::Answer(200)), Directory::new());
+    let file = directory.path().join("bytes.lua");
+    let script = "function init(args) wrk.thread:stop() print(args[1]:byte(1, -1)) end";
+    fs::write(&file, script).expect("a script");
+    let line = format!("bench -t1 -c1 {FOREVER} -s {} {} --", file.display(), server.url());
+    let words = line.split(' ').map(OsString::from);
+    let ran = Ran::of(&Ladoga::new(words.chain([OsString::from_vec(b"gr\xfc".to_vec())])).run());
+    assert!(ran.out.contains("103\t114\t252\n"), "{ran:?}");
 }
 
 /// Logs in once, as scripts for wrk do.

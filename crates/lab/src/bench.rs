@@ -1,5 +1,6 @@
 //! `ladoga bench`: from the command line to the exit code.
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -233,9 +234,8 @@ fn run_script(
         return Ok((load::unreachable(target, &plan, None), host));
     }
     let mut crew = Crew::muster(plan, host.makers(plan.threads), stop)?;
-    let url = std::iter::once(options.target.url.clone());
-    let arguments = options.arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
-    host.set_up(&url.chain(arguments).collect::<Vec<_>>())?;
+    let url = OsString::from(&options.target.url);
+    host.set_up(&[&[url], &*options.arguments].concat())?;
     crew.wait_ready()?;
     host.check()?;
     announce();

@@ -1,3 +1,5 @@
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
@@ -43,11 +45,11 @@ fn set_thread(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<()> {
     lua.globals().get::<Table>("wrk")?.set("thread", Own(Arc::clone(shared)))
 }
 
-/// As in wrk the arguments are counted from 0, which is the address.
-fn init(lua: &Lua, arguments: Vec<String>) -> mlua::Result<()> {
+/// As in wrk the arguments are counted from 0, which is the address; they need not be UTF-8.
+fn init(lua: &Lua, arguments: Vec<OsString>) -> mlua::Result<()> {
     let table = lua.create_table()?;
     for (index, argument) in arguments.into_iter().enumerate() {
-        table.raw_set(index, argument)?;
+        table.raw_set(index, lua.create_string(argument.as_bytes())?)?;
     }
     lua.globals().get::<Table>("wrk")?.get::<Function>("init")?.call(table)
 }

@@ -29,7 +29,9 @@ impl Run {
     fn of_script(code: &str, flags: &str, server: &Server) -> Run {
         let directory = Directory::new();
         let (script, mark) = (directory.path().join("script.lua"), directory.path().join("mark"));
-        let mark = format!("function mark() io.open({:?}, 'w'):close() end\n", mark.display().to_string());
+        let place = format!("directory = {:?}\n", directory.path().display().to_string());
+        let mark =
+            format!("{place}function mark() io.open({:?}, 'w'):close() end\n", mark.display().to_string());
         let hang = "function hang() mark() while true do end end\n";
         fs::write(&script, format!("{mark}{hang}{code}")).expect("a script");
         let flags = format!("{flags} -s {}", script.display());
@@ -118,8 +120,21 @@ fn a_script_that_never_returns_within_the_run_leaves_what_was_measured() {
                   while n > 50 or x < 1000 do x = x + 1 end
                   return wrk.format('GET', '/')
                end";
-    let cases =
-        [("request", &*request, 50), ("delay", &delay, 50), ("response", &response, 51), ("hot", hot, 50)];
+    // A shell that marks its progress, and runs until the directory is gone. C ignores Ctrl-C meanwhile.
+    let shell = "local n = 0
+                 function request()
+                    n = n + 1
+                    local loop = 'while [ -e script.lua ]; do sleep 0.1; done >/dev/null 2>&1'
+                    if n > 50 then os.execute('cd ' .. directory .. '; touch mark; ' .. loop) end
+                    return wrk.format('GET', '/')
+                 end";
+    let cases = [
+        ("request", &*request, 50),
+        ("delay", &delay, 50),
+        ("response", &response, 51),
+        ("hot", hot, 50),
+        ("os.execute", shell, 50),
+    ];
     for flags in ["-t1 -c1 -d1h", "-t1 -c1 -d1h -R 1000 -L"] {
         let runs = cases.map(|(what, code, count)| (what, Run::of_script(code, flags, &server), count));
         for (what, run, count) in runs {
@@ -159,6 +174,22 @@ fn a_done_that_never_returns_is_broken_off_after_the_result() {
     assert!(ended.ran.number_after("Requests/sec:") > 0.0, "{}", ended.ran.out);
     assert!(ended.ran.err.contains("aborted"), "{}", ended.ran.err);
     assert!(ended.json.is_none());
+}
+
+/// It was said to have failed.
+#[test]
+fn a_fill_that_is_interrupted_has_the_exit_code_of_that() {
+    let server = Server::start(Manner::Slow(Duration::from_millis(1)));
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let before = server.requests();
+        let flags = "-t1 -c1 -d1h --workload get --keys 1M --fill";
+        let run = Run::start(Directory::new(), flags, &server.url());
+        wait_until("a fill that has begun", || server.requests() > before);
+        let ended = run.interrupt(signal);
+        assert_eq!((ended.ran.code, &*ended.ran.out), (code, ""), "{:?}", ended.ran);
+        assert!(ended.ran.err.contains("1000000 keys (key0 to key999999)"), "{}", ended.ran.err);
+        assert!(ended.ran.err.contains("interrupted"), "{}", ended.ran.err);
+    }
 }
 
 /// An address at which a connection is never made: the listener's queue is full.

@@ -16,6 +16,21 @@ fn what_would_be_ignored_is_refused() {
     }
 }
 
+/// The fields of `-H` may be what lets a request in: `--fill` left them out, and said nothing but the status.
+#[test]
+fn a_fill_that_is_refused_says_what_to_do() {
+    let server = Server::start(Manner::Answer(401));
+    let fill = format!("-t1 -c1 -d1h --workload get --keys 10 --fill {}", server.url());
+    let ran = bench(&fill);
+    assert_eq!((ran.code, &*ran.out), (1, ""), "{ran:?}");
+    assert!(ran.err.contains(": 10 keys (key0 to key9) with short values"), "{}", ran.err);
+    assert!(ran.err.contains(" was answered with 401: the server asks for a token"), "{}", ran.err);
+    assert!(ran.err.contains("--token-file FILE or in LADOGA_TOKEN"), "{}", ran.err);
+    let ran = bench(&format!("-H Authorization:Basic {fill}"));
+    assert!(ran.err.contains(" does not accept the token that it was shown"), "{}", ran.err);
+    assert!(server.last_request().contains("\r\nAuthorization: Basic\r\n"), "{}", server.last_request());
+}
+
 #[test]
 fn what_wrk_takes_is_taken() {
     let server = Server::start(Manner::Answer(200));

@@ -1,10 +1,12 @@
 //! wrk's Lua interface.
 
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
 
 use crate::command::{Ran, bench};
 use crate::server::{Manner, Server};
-use crate::support::Directory;
+use crate::support::{Directory, Ladoga};
 
 /// Longer than any test runs: for scripts that end their run by themselves, however slow the machine is.
 pub(crate) const FOREVER: &str = "-d1h";
@@ -39,6 +41,19 @@ fn a_script_need_not_be_utf_8() {
     let (ran, server) = run("latin", b"-- gr\xfc\xdfe\nwrk.headers['X-A'] = 'b'\n", "-d1s -t1 -c1 -R 50", "");
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(server.last_request().contains("\r\nX-A: b\r\n"), "{}", server.last_request());
+}
+
+/// A path in Latin-1: the script got a replacement character.
+#[test]
+fn an_argument_need_not_be_utf_8() {
+    let (server, directory) = (Server::start(Manner::Answer(200)), Directory::new());
+    let file = directory.path().join("bytes.lua");
+    let script = "function init(args) wrk.thread:stop() print(args[1]:byte(1, -1)) end";
+    fs::write(&file, script).expect("a script");
+    let line = format!("bench -t1 -c1 {FOREVER} -s {} {} --", file.display(), server.url());
+    let words = line.split(' ').map(OsString::from);
+    let ran = Ran::of(&Ladoga::new(words.chain([OsString::from_vec(b"gr\xfc".to_vec())])).run());
+    assert!(ran.out.contains("103\t114\t252\n"), "{ran:?}");
 }
 
 /// Logs in once, as scripts for wrk do.
@@ -115,6 +130,24 @@ fn requests_can_be_pipelined() {
     assert_eq!(server.requests(), 60, "{ran:?}");
     // The last three are due after 57 of 300 parts of a second.
     assert!(ran.number_after("Requests/sec:") <= 60.0 * 300.0 / 57.0, "{ran:?}");
+}
+
+/// Whether a script pipelines was decided by its first request: the other answers of later ones were read errors.
+#[test]
+fn requests_can_be_pipelined_after_a_single_one() {
+    let script = "local made, answers = 0, 0
+                  function request()
+                     made = made + 1
+                     return wrk.format(nil, '/'):rep(made == 1 and 1 or 3)
+                  end
+                  function response()
+                     answers = answers + 1
+                     if answers == 31 then wrk.thread:stop() end
+                  end
+                  function done(summary) print('read errors', summary.errors.read, summary.requests) end";
+    let (ran, _) = run("later", script, &format!("{FOREVER} -t1 -c1"), "");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.contains("read errors\t0\t31\n"), "{ran:?}");
 }
 
 #[test]

@@ -62,6 +62,11 @@ fn a_report_is_compared_with_itself_and_with_others() {
     assert!(same.contains("within noise") && !same.contains("worse") && !same.contains("better"), "{same}");
     assert!(same.contains("permutation test") && same.contains("Holm"), "the test is named: {same}");
     assert!(!same.contains("Different: "), "{same}");
+    let again = Ladoga::new(["lab", "compare", &path("before.html"), &path("page.html")]).run();
+    again.expect_failure(
+        2,
+        &["page.html is not a report", "it is the page of a comparison", "expected a page of"],
+    );
     let page = fs::read_to_string(path("page.html")).expect("a page");
     assert!(page.contains("within noise"));
     // Whoever divides the two medians finds another figure.

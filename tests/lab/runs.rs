@@ -91,6 +91,12 @@ fn two_servers_are_measured_in_alternation() {
         other.url()
     );
     let outcome = lab_run(&words, &report, &directory).run().expect_success();
+    let told = format!(
+        "note: this changes the store of {} and {} for good: 50 keys (key0 to key49) are written before they are read\n",
+        one.url(),
+        other.url()
+    );
+    assert!(outcome.stderr.contains(&told), "{}", outcome.stderr);
     let data = data_of(&report);
     let order: Vec<(&str, u64)> = data["runs"]
         .as_array()
@@ -153,6 +159,27 @@ fn an_interrupted_run_keeps_what_it_has() {
         "{}",
         outcome.stderr
     );
+    nothing_stays_behind(&directory);
+}
+
+/// GNU `timeout` signals its child, and then its child's group. The second signal ended it: without a report, and with the
+/// node's directory left.
+#[test]
+fn signals_that_come_together_are_one_wish() {
+    let directory = Directory::new();
+    let report = directory.path().join("report.html");
+    let place = directory.path().display();
+    let words = format!("{SMALL} --workloads put --rates 100 --rounds 1000 --dir {place}");
+    let running = lab_run(&words, &report, &directory).start();
+    wait_until("a report of the first run", || report.exists());
+    // Signals that wait while a process is stopped come together, and two of a kind would be one.
+    for signal in ["STOP", "INT", "TERM", "CONT"] {
+        running.signal(signal);
+    }
+    let outcome = running.wait();
+    assert!([Some(130), Some(143)].contains(&outcome.code), "{outcome:?}");
+    assert_eq!(data_of(&report)["is_interrupted"], true);
+    assert!(outcome.text().contains("\nThe report is "), "{}", outcome.text());
     nothing_stays_behind(&directory);
 }
 

@@ -1,5 +1,6 @@
 //! `ladoga bench`: from the command line to the exit code.
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use crate::cli::{Options, Scheme, Target, command_line, command_words};
 use crate::clock::unix_ms;
 use crate::engine::{Crew, Watcher};
 use crate::error::{LabError, Outcome};
+use crate::fill::Content;
 use crate::knee;
 use crate::load::{self, Announce, built_in, plan};
 use crate::output::{Output, stderr_line};
@@ -24,7 +26,7 @@ use crate::report::{self, HdrLog, Header, Live};
 use crate::script::{Host, Script};
 use crate::stats::{self, Second};
 use crate::stop::Interruption;
-use crate::{files, fill, page};
+use crate::{files, page};
 use ladoga_tls::client::Trust;
 
 const FAILED: u8 = 1;
@@ -53,7 +55,7 @@ fn run(options: &Options) -> Outcome<ExitCode> {
     if options.script.is_none() && !options.arguments.is_empty() {
         stderr_line(format_args!("ladoga bench: arguments after the URL are ignored without a script (-s)"));
     }
-    let interruption = Interruption::prepare()?;
+    let interruption = Interruption::within_a_second()?;
     let stop = &interruption.stop;
     let target = &options.target;
     if target.scheme == Scheme::Https && target.trust == Trust::Anybody {
@@ -63,11 +65,13 @@ fn run(options: &Options) -> Outcome<ExitCode> {
     }
     if let Some(keys) = options.keys_to_fill().filter(|_| options.fill) {
         let value_bytes = options.knobs.value.map(|bytes| bytes as usize);
-        if !fill::fill(&options.target, (keys, value_bytes), stop)? {
+        let content = Content { target: &options.target, headers: &options.headers, keys, value_bytes };
+        stderr_line(format_args!("filling {}: {}, which stay there", options.target.url, content.in_words()));
+        if !content.fill(stop)? {
             stderr_line(format_args!(
                 "ladoga bench: interrupted while the store was filled; nothing was measured"
             ));
-            return Ok(ExitCode::from(FAILED));
+            return Ok(interruption.exit_code());
         }
     }
     if options.find_knee { knee::find(options, stop) } else { run_once(options, &interruption) }
@@ -230,9 +234,8 @@ fn run_script(
         return Ok((load::unreachable(target, &plan, None), host));
     }
     let mut crew = Crew::muster(plan, host.makers(plan.threads), stop)?;
-    let url = std::iter::once(options.target.url.clone());
-    let arguments = options.arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
-    host.set_up(&url.chain(arguments).collect::<Vec<_>>())?;
+    let url = OsString::from(&options.target.url);
+    host.set_up(&[&[url], &*options.arguments].concat())?;
     crew.wait_ready()?;
     host.check()?;
     announce();

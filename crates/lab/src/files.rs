@@ -65,7 +65,7 @@ pub(crate) fn check_writable(path: &Path) -> Outcome<()> {
 }
 
 /// Whether both name the same file, so that one would replace the other. A pipe or a device takes both.
-pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
     let real = |path| match Place::of(path) {
         Place::File { real, .. } => Some(real),
         Place::Stream | Place::Directory => None,

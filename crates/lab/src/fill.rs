@@ -31,26 +31,51 @@ const REFUSED_PAUSE: Duration = Duration::from_millis(50);
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 const PLAIN_EVERY_NS: u64 = 5_000_000_000;
 
-/// Writes `key0` up to `keys`, each once. An interruption ends it early: false.
-pub(crate) fn fill(
-    target: &Target,
-    (keys, value_bytes): (u64, Option<usize>),
-    stop: &AtomicBool,
-) -> Outcome<bool> {
-    let address = address_of(target)?;
-    let batch = (BATCH_BYTES_MAX / value_bytes.unwrap_or(0).max(1) as u64).clamp(1, BATCH);
-    let renderer = Renderer::new(&target.host_header(), &target.fields(&[]), value_bytes);
-    let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
-    let shared = Fill { address, tls: target.tls()?, renderer, keys, batch, next, done, stop };
-    std::thread::scope(|scope| {
-        let (ended_in, ended) = channel();
-        for _ in 0..CONNECTIONS.min(keys.div_ceil(batch)) {
-            let (shared, ended) = (&shared, ended_in.clone());
-            scope.spawn(move || shared.write_until_done(&ended));
-        }
-        drop(ended_in);
-        shared.follow(&ended)
-    })
+/// What a store is filled with: `key0` and so on, as many as there are to be.
+pub(crate) struct Content<'a> {
+    pub(crate) target: &'a Target,
+    /// Those of the run: they may be what lets it in.
+    pub(crate) headers: &'a [(String, String)],
+    pub(crate) keys: u64,
+    /// None for `value0`, `value1`, …
+    pub(crate) value_bytes: Option<usize>,
+}
+
+impl Content<'_> {
+    pub(crate) fn in_words(&self) -> String {
+        let values = match self.value_bytes {
+            Some(bytes) => format!("with values of {bytes} B"),
+            None => "with short values (value0 and so on)".to_owned(),
+        };
+        format!("{} {values}", keys_in_words(self.keys))
+    }
+
+    /// Writes every key once. An interruption ends it early: false.
+    pub(crate) fn fill(&self, stop: &AtomicBool) -> Outcome<bool> {
+        let Self { target, keys, value_bytes, .. } = *self;
+        let address = address_of(target)?;
+        let batch = (BATCH_BYTES_MAX / value_bytes.unwrap_or(0).max(1) as u64).clamp(1, BATCH);
+        let fields = target.fields(self.headers);
+        let has_shown_token = fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        let renderer = Renderer::new(&target.host_header(), &fields, value_bytes);
+        let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
+        let tls = target.tls()?;
+        let shared = Fill { address, tls, renderer, has_shown_token, keys, batch, next, done, stop };
+        std::thread::scope(|scope| {
+            let (ended_in, ended) = channel();
+            for _ in 0..CONNECTIONS.min(keys.div_ceil(batch)) {
+                let (shared, ended) = (&shared, ended_in.clone());
+                scope.spawn(move || shared.write_until_done(&ended));
+            }
+            drop(ended_in);
+            shared.follow(&ended)
+        })
+    }
+}
+
+/// Which keys a store is filled with.
+pub(crate) fn keys_in_words(keys: u64) -> String {
+    if keys == 1 { "key0".to_owned() } else { format!("{keys} keys (key0 to key{})", keys.saturating_sub(1)) }
 }
 
 /// What the connections share.
@@ -58,6 +83,7 @@ struct Fill<'a> {
     address: SocketAddr,
     tls: Option<TlsClient>,
     renderer: Renderer,
+    has_shown_token: bool,
     keys: u64,
     batch: u64,
     /// The first key that no connection has taken.
@@ -147,7 +173,7 @@ impl Fill<'_> {
                     (200..=299, Some(_)) => {}
                     (503, Some(key)) => refused.push(*key),
                     (status, Some(key)) => {
-                        return Err(io::Error::other(format!("PUT of key{key} was answered with {status}")));
+                        return Err(io::Error::other(refusal(*key, status, self.has_shown_token)));
                     }
                     (_, None) => return Err(io::Error::other("the server sent more answers than requests")),
                 }
@@ -155,6 +181,19 @@ impl Fill<'_> {
         }
         Ok(refused)
     }
+}
+
+/// What a server said to a write, and what to do about it.
+fn refusal(key: u64, status: u16, has_shown_token: bool) -> String {
+    let reason = match (status, has_shown_token) {
+        (401, false) => {
+            ": the server asks for a token and was shown none: name one with --token-file FILE or in LADOGA_TOKEN"
+        }
+        (401, true) => ": the server does not accept the token that it was shown",
+        (403, _) => ": the server does not permit it; a token needs the right to write this key",
+        _ => "",
+    };
+    format!("PUT of key{key} was answered with {status}{reason}")
 }
 
 /// What went wrong with a connection, with TLS or without.
@@ -252,6 +291,7 @@ mod tests {
             address: SocketAddr::from(([127, 0, 0, 1], 1)),
             tls: None,
             renderer: Renderer::new("host", &[], Some(10)),
+            has_shown_token: false,
             keys: 2,
             batch: 2,
             next: AtomicU64::new(0),
@@ -273,6 +313,31 @@ mod tests {
         let stop = AtomicBool::new(true);
         let left = fill(&stop).write_batch(&mut Stopped(Vec::new()), &[0, 1]).expect("no error");
         assert_eq!(left, [0, 1]);
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_do() {
+        assert_eq!(
+            refusal(0, 401, false),
+            "PUT of key0 was answered with 401: the server asks for a token and was shown none: name one with --token-file FILE or in \
+             LADOGA_TOKEN"
+        );
+        assert!(
+            refusal(0, 401, true).ends_with("401: the server does not accept the token that it was shown")
+        );
+        assert_eq!(refusal(7, 507, false), "PUT of key7 was answered with 507");
+    }
+
+    #[test]
+    fn what_is_written_is_said_in_words() {
+        let target = Target::parse("http://a").unwrap();
+        let words =
+            |keys, value_bytes| Content { target: &target, headers: &[], keys, value_bytes }.in_words();
+        assert_eq!(
+            words(1_000_000, None),
+            "1000000 keys (key0 to key999999) with short values (value0 and so on)"
+        );
+        assert_eq!(words(1, Some(100)), "key0 with values of 100 B");
     }
 
     #[test]

@@ -50,3 +50,5 @@ mod workload;
 pub use bench::bench;
 pub use campaign::{LabOptions as LabArguments, lab};
 pub use cli::Options as BenchArguments;
+pub use files::is_same_file;
+pub use stop::SAME_WISH;

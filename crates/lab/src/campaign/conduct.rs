@@ -15,13 +15,14 @@ use super::sampler::Sampler;
 use super::server::{OwnNode, described_dir, wait_until_quiet};
 use super::stage::Stage;
 use super::suite::{remarks, stages};
+use super::written;
 use crate::cli::{Target, Token, command_line};
 use crate::clock::{Clock, unix_ms};
 use crate::compare::{self, Profiles};
 use crate::engine::Watcher;
 use crate::error::{LabError, Outcome};
 use crate::files;
-use crate::fill::fill;
+use crate::fill::Content;
 use crate::load::{Load, address_of};
 use crate::output::{Output, stderr_line};
 use crate::page;
@@ -29,7 +30,7 @@ use crate::record::{Described, FORMAT, HeatRecorder, Machine, OWN, Report, Run, 
 use crate::report::Live;
 use crate::scratch::Scratch;
 use crate::stats::Second;
-use crate::stop::{LastSignal, stop_flag};
+use crate::stop::Interruption;
 use crate::workload::Workload;
 
 /// The exit code if everything was measured, and all requests of a run failed.
@@ -57,10 +58,11 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
     for server in [&options.url, &options.peer].into_iter().flatten() {
         address_of(server)?;
     }
-    let (stop, signal) = (stop_flag()?, LastSignal::listen()?);
+    let interruption = Interruption::until_a_second_wish()?;
     let url = options.url.clone().map(|url| Target { token, ..url });
-    let mut conductor = Conductor::new(options, url, &stages, &stop);
-    remarks.iter().for_each(|remark| stderr_line(format_args!("note: {remark}")));
+    let mut conductor = Conductor::new(options, url, &stages, &interruption.stop);
+    let written = written::announcement(options, &stages);
+    remarks.iter().chain(&written).for_each(|remark| stderr_line(format_args!("note: {remark}")));
     conductor.report.notes.splice(..0, remarks);
     let result = conductor.conduct(&stages);
     let ended = conductor.end();
@@ -80,7 +82,7 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
         stderr_line(format_args!("interrupted: {made} were made"));
     }
     if report.runs.is_empty() {
-        return Ok(signal.exit_code()); // Whatever else leaves none is an error.
+        return Ok(interruption.exit_code()); // Whatever else leaves none is an error.
     }
     if let Some(compared) = &compared {
         output.line(format_args!(""));
@@ -89,7 +91,7 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
     output.line(format_args!("\nThe report is {}.", options.output.display()));
     if report.is_interrupted {
         output.finish()?;
-        return Ok(signal.exit_code());
+        return Ok(interruption.exit_code());
     }
     let failed: Vec<&Run> = report.runs.iter().filter(|run| !run.has_good_answer()).collect();
     for run in &failed {
@@ -247,7 +249,7 @@ impl<'a> Conductor<'a> {
         if let Some(keys) = stage.filled.filter(|keys| *keys > server.filled) {
             let value_bytes = stage.value.map(|bytes| bytes as usize);
             server.has_written = true;
-            if fill(target, (keys, value_bytes), self.stop)? {
+            if (Content { target, headers: &[], keys, value_bytes }).fill(self.stop)? {
                 server.filled = keys;
                 server.next_key = server.next_key.max(keys);
             }

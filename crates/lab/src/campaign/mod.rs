@@ -1,6 +1,7 @@
 //! `ladoga lab`: from an empty machine to a report.
 //!
 //! - `options`: the command line
+//! - `check`: what it cannot ask for
 //! - `stage`: the runs that it asks for
 //! - `suite`: the published load tests
 //! - `server`: a node of its own, or a running one
@@ -10,8 +11,10 @@
 //! - `disturbance`: the load of other processes during a run
 //! - `profile`: profiles of the server
 //! - `conduct`: one run after the other
+//! - `written`: what stays in the store of a running server
 //! - `progress`: progress on standard error
 
+mod check;
 mod client;
 mod conduct;
 mod disturbance;
@@ -23,6 +26,7 @@ mod sampler;
 mod server;
 mod stage;
 mod suite;
+mod written;
 
 pub use options::LabOptions;
 

@@ -101,7 +101,7 @@ pub(super) fn title(workload: Name, rate: Rate, connections: u64) -> String {
 }
 
 /// As it is typed.
-fn name_of(value: &impl ValueEnum) -> String {
+pub(super) fn name_of(value: &impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
@@ -172,11 +172,7 @@ impl Stage {
             words.push(format!("--suite reports --only '{}'", self.name));
             words.extend(options.quick.then(|| "--quick".to_owned()));
         } else {
-            let rate = match self.rate {
-                Rate::Closed => "closed".to_owned(),
-                Rate::Open(rate) => rate.to_string(),
-            };
-            words.push(format!("--workloads {} --rates {rate}", name_of(&self.workload)));
+            words.push(format!("--workloads {} --rates {}", name_of(&self.workload), self.rate));
             words.push(format!("-c {} -t {} --keys {}", self.connections, self.threads, options.keys));
             words.extend(self.value.map(|bytes| format!("--value {bytes}")));
             words.extend(self.distribution.map(|name| format!("--distribution {}", name_of(&name))));

@@ -35,7 +35,7 @@ run. With a longer --timeout, slower answers are measured.
 
 Exit codes: 0 if everything worked; 1 if the SLO was missed, no request was answered, or a file (this is checked before the
 run) or standard output cannot be written; 2 if the command line or the script is wrong; 130 after Ctrl-C or 143 after SIGTERM, if something had to
-be aborted: a script, a server that does not answer, a name that is being resolved. Ctrl-C ends everything within a second.";
+be aborted: a script, --fill, a server that does not answer, a name that is being resolved. Ctrl-C ends everything within a second.";
 
 /// The command line of `ladoga bench`.
 #[derive(Debug, Clone, Args)]
@@ -82,7 +82,8 @@ pub struct Options {
     pub(crate) workload: Option<Name>,
     #[command(flatten)]
     pub(crate) knobs: Knobs,
-    /// Write every key of the workload before the run, so that reads find their keys
+    /// Write every key of the workload before the run, key0, key1 and so on (see --keys), so that reads find their keys. They stay in
+    /// the store, and replace what these keys had
     #[arg(long, requires = "workload")]
     pub(crate) fill: bool,
     /// Write the result as JSON; with --find-knee, every rate that was tried

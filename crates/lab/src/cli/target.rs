@@ -154,6 +154,11 @@ impl Target {
         }
     }
 
+    /// Whether both name one server. Two names of one machine may be two servers to it.
+    pub(crate) fn is_same_server(&self, other: &Self) -> bool {
+        self.host.eq_ignore_ascii_case(&other.host) && self.port_or_default() == other.port_or_default()
+    }
+
     /// Every address of the host, in the system's order.
     pub(crate) fn resolve(&self) -> Outcome<Vec<SocketAddr>> {
         resolve(&self.host, self.port_or_default())

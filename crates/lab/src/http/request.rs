@@ -59,6 +59,9 @@ impl Method {
     }
 }
 
+/// In every request line; elsewhere it is rare.
+const REQUEST_LINE_SIGN: &[u8] = b" HTTP/1.";
+
 /// What one piece of request bytes asks for: more than one request if a script pipelines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Batch {
@@ -82,6 +85,14 @@ impl Batch {
         let method = Method::of(bytes);
         let heads = if method == Method::Head { Heads::All } else { Heads::None };
         Self { requests: 1, heads, method }
+    }
+
+    /// What a script made after its first request, which alone is checked, as in wrk: whole requests, or one that is taken as it
+    /// is. Most are single ones, so they are not split before there is a sign of a second.
+    pub(crate) fn of_script(bytes: &[u8]) -> Self {
+        let may_be_several = memchr::memmem::find_iter(bytes, REQUEST_LINE_SIGN).nth(1).is_some();
+        let several = may_be_several.then(|| Self::parse(bytes).ok()).flatten();
+        several.unwrap_or_else(|| Self::single(bytes))
     }
 
     /// Splits the bytes into requests.
@@ -176,6 +187,16 @@ mod tests {
         assert_eq!((mixed.heads.is_head(0), mixed.heads.is_head(1)), (false, true));
         assert_eq!(mixed.method, Method::Other);
         assert_eq!(Batch::single(b"HEAD / HTTP/1.1\r\n\r\n").heads, Heads::All);
+    }
+
+    #[test]
+    fn later_requests_of_a_script_are_counted_and_not_checked() {
+        let count = |bytes: &[u8]| Batch::of_script(bytes).requests;
+        let get = b"GET / HTTP/1.1\r\n\r\n";
+        assert_eq!((count(get), count(&get.repeat(2)), count(&get.repeat(40))), (1, 2, 40));
+        assert_eq!(count(b"POST / HTTP/1.1\r\nContent-Length: 14\r\n\r\nGET / HTTP/1.1"), 1, "a body");
+        assert_eq!(count(b"GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n"), 1, "no whole requests");
+        assert_eq!(count(b"nonsense"), 1);
     }
 
     #[test]

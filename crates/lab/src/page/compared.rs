@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use ladoga_profiler::Changed;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::embedded;
 use super::frame::{OPEN_STAGES_MAX, contents, facts, page};
@@ -86,7 +86,7 @@ pub(crate) fn render(compared: &ComparedPage) -> String {
         body.push_str(&section(run, number, &compared.sides, is_open));
     }
     body.push_str(&flames(compared));
-    let data = embedded::script_json(&json!({ "format": Value::Null }));
+    let data = embedded::script_json(&embedded::comparison_data());
     page("Comparison of two reports", &body, &data, SCRIPT)
 }
 

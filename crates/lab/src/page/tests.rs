@@ -76,7 +76,7 @@ fn what_is_no_report_is_refused_by_name() {
     };
     assert!(
         refused("a.html", "hello")
-            .ends_with("a.html is not a report of ladoga: it holds no data of a report")
+            .contains("a.html is not a report of ladoga: it holds no data of a report; expected a page of")
     );
     let page = render(&fixture::report(), None).replacen("{\"format\":2,", "{\"format\":3,", 1);
     assert!(refused("b.html", &page).contains("its format is 3, this program reads 2"));

@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
@@ -49,7 +50,7 @@ impl Host {
     }
 
     /// `setup` and `init` of one thread after the other; `setup` may look into the threads before it as well.
-    pub(crate) fn set_up(&self, arguments: &[String]) -> Outcome<()> {
+    pub(crate) fn set_up(&self, arguments: &[OsString]) -> Outcome<()> {
         for thread in &self.threads {
             let set_up = || self.wrk()?.get::<Function>("setup")?.call::<()>(thread.clone());
             set_up().map_err(script_error)?;

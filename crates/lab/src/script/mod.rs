@@ -9,9 +9,11 @@
 //! - `thread`: the `thread` that scripts see, from either side
 //! - `state`: how a state is made; `native`: one that may load C
 //! - `value`: what can be handed from one state to another
+//! - `execute`: `os.execute`
 //! - `results`: what `done` gets
 
 mod address;
+mod execute;
 mod host;
 mod native;
 mod results;

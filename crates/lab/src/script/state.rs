@@ -4,7 +4,7 @@ use std::time::UNIX_EPOCH;
 use mlua::chunk::ChunkMode;
 use mlua::{Lua, Table};
 
-use super::{address, native};
+use super::{address, execute, native};
 use crate::cli::Target;
 use crate::clock::wall;
 use crate::error::{LabError, Outcome};
@@ -80,6 +80,7 @@ impl Script {
         for (name, value) in &self.target.fields(&self.headers) {
             headers.set(name.as_str(), value.as_str())?;
         }
+        execute::install(lua)?;
         address::install(lua, &wrk)
     }
 }

@@ -1,3 +1,5 @@
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
@@ -43,11 +45,11 @@ fn set_thread(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<()> {
     lua.globals().get::<Table>("wrk")?.set("thread", Own(Arc::clone(shared)))
 }
 
-/// As in wrk the arguments are counted from 0, which is the address.
-fn init(lua: &Lua, arguments: Vec<String>) -> mlua::Result<()> {
+/// As in wrk the arguments are counted from 0, which is the address; they need not be UTF-8.
+fn init(lua: &Lua, arguments: Vec<OsString>) -> mlua::Result<()> {
     let table = lua.create_table()?;
     for (index, argument) in arguments.into_iter().enumerate() {
-        table.raw_set(index, argument)?;
+        table.raw_set(index, lua.create_string(argument.as_bytes())?)?;
     }
     lua.globals().get::<Table>("wrk")?.get::<Function>("init")?.call(table)
 }
@@ -96,7 +98,6 @@ struct Hooks {
     shared: Arc<Shared>,
     /// The request that was made to see whether requests are whole; it is the first one that is sent.
     first: Option<(Vec<u8>, Batch)>,
-    is_pipelined: bool,
 }
 
 impl Hooks {
@@ -110,7 +111,6 @@ impl Hooks {
             lua: lua.clone(),
             shared: Arc::clone(shared),
             first: None,
-            is_pipelined: false,
         })
     }
 
@@ -121,8 +121,8 @@ impl Hooks {
             self.shared.note_no_request(self.placed("request", "returned nil at once"));
             return Ok(());
         }
-        let batch = self.batch(&bytes)?;
-        self.is_pipelined = batch.requests > 1;
+        let batch = Batch::parse(&bytes)
+            .map_err(|error| LabError::Script(self.placed("request", &format!("returned an {error}"))))?;
         self.first = Some((bytes, batch));
         Ok(())
     }
@@ -137,11 +137,6 @@ impl Hooks {
             Value::Nil => Ok(false),
             other => Err(self.returned("request", "a string", &other)),
         }
-    }
-
-    fn batch(&self, bytes: &[u8]) -> Outcome<Batch> {
-        Batch::parse(bytes)
-            .map_err(|error| LabError::Script(self.placed("request", &format!("returned an {error}"))))
     }
 
     fn returned(&self, function: &str, wanted: &str, found: &Value) -> LabError {
@@ -196,10 +191,7 @@ impl Requests for Hooks {
         if !self.request_into(out)? {
             return Ok(None);
         }
-        if self.is_pipelined {
-            return self.batch(&out[start..]).map(Some);
-        }
-        Ok(Some(Batch::single(&out[start..])))
+        Ok(Some(Batch::of_script(&out[start..])))
     }
 
     fn delay_ms(&mut self) -> Outcome<u64> {

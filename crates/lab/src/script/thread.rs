@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -47,7 +48,7 @@ impl Shared {
 pub(super) enum Command {
     Get(String, Sender<Result<Transfer, String>>),
     Set(String, Transfer, Sender<Result<(), String>>),
-    Init(Vec<String>, Sender<Result<(), String>>),
+    Init(Vec<OsString>, Sender<Result<(), String>>),
     /// Every thread is set up, and none gets a command until the run has ended.
     Begin,
 }

@@ -4,7 +4,8 @@ use crate::units::{parse_count, parse_size};
 /// How a built-in workload differs from its defaults.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Knobs {
-    /// Number of keys of the workload
+    /// Number of keys of the workload, which are key0, key1 and so on [default: 1,000,000; 1,000 for put-overwrite and get-hot; no end
+    /// for put]
     #[arg(long, value_name = "N", value_parser = parse_count, requires = "workload")]
     pub(crate) keys: Option<u64>,
     /// Size of a value [default: short values, `value0`, `value1`, …]

@@ -5,17 +5,13 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::thread;
-use std::time::Duration;
 
+use ladoga_lab::SAME_WISH;
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
 use super::{Failure, notify};
-
-/// Signals within this time of the first one are the same wish: a terminal signals all that run in it, and a script there
-/// signals those that it has started once more; GNU `timeout` signals its child, and then the group of its child.
-const SAME_WISH: Duration = Duration::from_secs(1);
 
 /// Runs a blocking call on a thread, so that signals are still handled.
 pub(super) fn on_a_thread<T: Send + 'static>(

@@ -2,6 +2,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use ladoga_lab::is_same_file;
 use ladoga_profiler::{Basis, Difference, Format, Recorded};
 
 use super::super::output;
@@ -55,12 +56,6 @@ pub(super) fn diff(arguments: &DiffArguments) -> Result<(), Failure> {
         writeln!(output(), "{}: their differential flame graph", path.display())?;
     }
     Ok(())
-}
-
-/// Whether both names lead to the same file.
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    let [one, other] = [one, other].map(std::fs::canonicalize);
-    one.ok().zip(other.ok()).is_some_and(|(one, other)| one == other)
 }
 
 #[expect(clippy::disallowed_methods, reason = "a profile is no part of a store; its disk seam is not for it")]

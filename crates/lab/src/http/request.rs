@@ -1,4 +1,6 @@
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+
+use memchr::memmem::Finder;
 
 /// Which requests of a batch are `HEAD`, so that their answers have no body whatever their headers say.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +62,7 @@ impl Method {
 }
 
 /// In every request line; elsewhere it is rare.
-const REQUEST_LINE_SIGN: &[u8] = b" HTTP/1.";
+static REQUEST_LINE_SIGN: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b" HTTP/1."));
 
 /// What one piece of request bytes asks for: more than one request if a script pipelines.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,7 +92,7 @@ impl Batch {
     /// What a script made after its first request, which alone is checked, as in wrk: whole requests, or one that is taken as it
     /// is. Most are single ones, so they are not split before there is a sign of a second.
     pub(crate) fn of_script(bytes: &[u8]) -> Self {
-        let may_be_several = memchr::memmem::find_iter(bytes, REQUEST_LINE_SIGN).nth(1).is_some();
+        let may_be_several = REQUEST_LINE_SIGN.find_iter(bytes).nth(1).is_some();
         let several = may_be_several.then(|| Self::parse(bytes).ok()).flatten();
         several.unwrap_or_else(|| Self::single(bytes))
     }

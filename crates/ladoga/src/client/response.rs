@@ -100,6 +100,12 @@ impl Response {
         self.checked_text(SERVING, |text| text == SERVING)
     }
 
+    /// The body, which says that the node would serve a request now.
+    pub(crate) fn ready(self) -> Result<String, ClientError> {
+        const READY: &str = "ready";
+        self.checked_text(READY, |text| text == READY)
+    }
+
     fn checked_text(
         self,
         expected: &'static str,

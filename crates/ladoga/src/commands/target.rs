@@ -23,10 +23,16 @@ pub(super) struct NodeFlags {
     /// The variables in which a client has its token; the first one that is set counts. There is no flag for it: everybody on a machine
     /// can read those.
     pub(super) variables: &'static [&'static str],
+    /// How a token is given, for who has given none.
+    pub(super) token_hint: &'static str,
 }
 
-const ONE_NODE: NodeFlags =
-    NodeFlags { url: "--url", token_file: "--token-file", variables: &["LADOGA_TOKEN"] };
+const ONE_NODE: NodeFlags = NodeFlags {
+    url: "--url",
+    token_file: "--token-file",
+    variables: &["LADOGA_TOKEN"],
+    token_hint: "--token-file FILE or LADOGA_TOKEN",
+};
 
 impl NodeFlags {
     /// Where the node is, and what it is shown.
@@ -47,7 +53,7 @@ impl NodeFlags {
             Some(path) => Some(self.bearer_in(path)?),
             None => self.bearer_of_environment()?,
         };
-        Ok(Url { bearer, tls, ..url })
+        Ok(Url { bearer, token_hint: self.token_hint, tls, ..url })
     }
 
     fn bearer_in(&self, path: &Path) -> Result<Bearer, Failure> {

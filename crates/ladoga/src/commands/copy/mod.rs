@@ -40,9 +40,14 @@ const FROM: NodeFlags = NodeFlags {
     url: "--from",
     token_file: "--from-token-file",
     variables: &["LADOGA_FROM_TOKEN", "LADOGA_TOKEN"],
+    token_hint: "--from-token-file FILE or LADOGA_FROM_TOKEN",
 };
-const TO: NodeFlags =
-    NodeFlags { url: "--to", token_file: "--to-token-file", variables: &["LADOGA_TO_TOKEN", "LADOGA_TOKEN"] };
+const TO: NodeFlags = NodeFlags {
+    url: "--to",
+    token_file: "--to-token-file",
+    variables: &["LADOGA_TO_TOKEN", "LADOGA_TOKEN"],
+    token_hint: "--to-token-file FILE or LADOGA_TO_TOKEN",
+};
 
 /// Both ends of a copy.
 #[derive(Debug, Clone)]

@@ -13,7 +13,25 @@ use crate::tls_flags::ClientTlsFlags;
 
 /// Where a node is, and what it is shown.
 pub(super) fn node_url(node: &NodeArguments) -> Result<Url, Failure> {
-    ONE_NODE.url(&node.url, node.token_file.as_deref(), &node.tls)
+    let url = ONE_NODE.url(&node.url, node.token_file.as_deref(), &node.tls)?;
+    expect_tls(&node.tls, &[&url])?;
+    Ok(url)
+}
+
+/// Refuses files of TLS that were typed if nothing is sent by TLS: who names them does not expect that.
+pub(super) fn expect_tls(flags: &ClientTlsFlags, urls: &[&Url]) -> Result<(), Failure> {
+    let typed = [("--cacert", &flags.cacert), ("--cert", &flags.client_cert), ("--key", &flags.client_key)];
+    let typed = typed.into_iter().find_map(|(flag, path)| Some((flag, path.as_ref()?)));
+    match typed {
+        Some((flag, path)) if urls.iter().all(|url| url.scheme == Scheme::Http) => {
+            let urls = urls.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+            let path = path.display();
+            Err(Failure::Usage(format!(
+                "{flag} is '{path}', expected an https:// URL with it, and not {urls}"
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// By what a node is named on a command line.

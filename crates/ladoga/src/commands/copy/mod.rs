@@ -32,6 +32,7 @@ use self::state::{CopyProgress, StateFile};
 use self::transfer::transfer;
 use self::verify::verify;
 use super::cluster::report;
+use super::target::expect_tls;
 use super::{Failure, NodeFlags};
 use crate::client::{Request, Url};
 use crate::copy_arguments::CopyArguments;
@@ -64,6 +65,7 @@ pub(crate) fn copy(arguments: &CopyArguments) -> Result<(), Failure> {
         to: TO.url(&arguments.to, arguments.to_token_file.as_deref(), &arguments.tls)?,
         patience: Patience::of(Duration::from_secs(u64::from(arguments.patience))),
     };
+    expect_tls(&arguments.tls, &[&sides.from, &sides.to])?;
     check_different(&sides)?;
     let key = |key: Option<&OsStr>| key.map(|key| key.as_bytes().to_vec());
     let whole = Span { prefix: key(arguments.prefix.as_deref()), after: key(arguments.after.as_deref()) };

@@ -13,7 +13,7 @@ use rustix::process::{getppid, set_parent_process_death_signal};
 use sd_notify::NotifyState;
 use tokio::runtime::{Builder, Runtime};
 
-use super::life::{Signals, failed, on_a_thread, watched};
+use super::life::{Signals, cannot_start, failed, on_a_thread, watched};
 use super::telemetry::Telemetry;
 use super::{Failure, complain, notify, output};
 use crate::arguments::ServeFlags;
@@ -68,7 +68,7 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
         Arc::clone(&env.clock),
         Arc::clone(&env.net),
     )
-    .map_err(failed)?;
+    .map_err(|error| cannot_start(&settings, &error))?;
     let started_ns = env.clock.monotonic_ns();
     let Some(store) = open(&runtime, &mut signals, &env, &settings)? else {
         // Nothing was served yet, so there is nothing to lose.

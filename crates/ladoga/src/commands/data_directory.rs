@@ -46,22 +46,29 @@ pub(super) fn check(env: &Env, settings: &Settings) -> Result<(), Failure> {
     })
 }
 
-/// That a node could write there, as far as that can be told without making anything.
-pub(super) fn check_access(settings: &Settings) -> Result<(), Failure> {
-    for dir in settings.data.ancestors() {
+/// A warning if this user could not write there, as far as that can be told without making anything. It is no error: who checks the
+/// settings of a node need not be the user by whom it is run.
+pub(super) fn objection_to_access(settings: &Settings) -> Option<String> {
+    let data = &settings.data;
+    for dir in data.ancestors() {
+        let is_itself = dir == data;
         let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
-        match access(dir, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK) {
-            Ok(()) => break,
+        let needed = Access::WRITE_OK | Access::EXEC_OK;
+        let needed = if is_itself { needed | Access::READ_OK } else { needed };
+        match access(dir, needed) {
+            Ok(()) => return None,
             // It would be made in the one above.
             Err(Errno::NOENT) => {}
-            Err(error) if dir == settings.data => return Err(cannot_open(settings, &error)),
+            Err(error) if is_itself => {
+                return Some(format!("this user cannot use the data directory {}: {error}", data.display()));
+            }
             Err(error) => {
-                let why = format!("it is not there, and cannot be made in {}: {error}", dir.display());
-                return Err(cannot_open(settings, &why));
+                let (data, dir) = (data.display(), dir.display());
+                return Some(format!("this user cannot make the data directory {data} in {dir}: {error}"));
             }
         }
     }
-    Ok(())
+    None
 }
 
 /// A warning if a new store is about to be made among things of others: the directory may not be the one that was meant.

@@ -97,15 +97,14 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
 
 /// Prints with what the node would run. That the settings are right was checked before.
 fn check_config(settings: &Settings) -> Result<(), Failure> {
-    let mut of_data = None;
+    let mut of_data = [None, None];
     if matches!(settings.engine, Engine::Embedded) {
         let env = environment(settings.disk_reads)?;
         data_directory::check(&env, settings)?;
-        data_directory::check_access(settings)?;
-        of_data = data_directory::objection(&env, settings);
+        of_data = [data_directory::objection_to_access(settings), data_directory::objection(&env, settings)];
     }
     tokens::check(&settings.access, settings.tls.as_ref())?;
-    for objection in unknown_variables().iter().chain(&settings.objection).chain(&of_data) {
+    for objection in unknown_variables().iter().chain(&settings.objection).chain(of_data.iter().flatten()) {
         complain(format_args!("{objection}"));
     }
     let what = describe(settings, &settings.urls(&settings.listen, &settings.resp));

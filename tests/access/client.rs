@@ -22,6 +22,16 @@ fn commands_show_the_token_that_they_have() {
     let refused = run(&url, &["put", "k", "v"], None);
     assert_eq!(refused.code, Some(1));
     assert!(refused.stderr.contains("this request needs a token"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.ends_with(". Give one by --token-file FILE or LADOGA_TOKEN\n"),
+        "{}",
+        refused.stderr
+    );
+    let repository = tokens.beside("refused");
+    let create = ["backup", "create", "--to", repository.to_str().expect("a path of text")];
+    let refused =
+        run(&url, &create, None).expect_failure(1, &["Give one by --token-file FILE or LADOGA_TOKEN"]);
+    assert!(!repository.exists(), "{refused:?}");
     for (arguments, output) in [
         (&["put", "k", "v"][..], ""),
         (&["get", "k"], "v"),

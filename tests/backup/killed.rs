@@ -96,7 +96,7 @@ fn a_restore_that_is_killed_leaves_nothing_that_a_node_starts_with() {
     wait_until("files that arrive", || !files_below(&data.join("tables")).is_empty());
     running.signal("KILL");
     if running.wait().code.is_none() && data.join("RESTORING").exists() {
-        restore(&repository, &data, &[]).expect_failure(1, &["not empty"]);
+        restore(&repository, &data, &[]).expect_failure(1, &["not completed", "remove the directory"]);
         let started = Ladoga::new(["serve", "--data", &text(&data), "--listen", "127.0.0.1:0"]).run();
         started.expect_failure(1, &[&text(&data), "not completed: remove the directory and restore again"]);
         fs::remove_dir_all(&data).expect("a directory to remove");

@@ -178,6 +178,40 @@ fn prune_keeps_the_newest_whole_and_removes_what_nobody_needs() {
     assert_eq!(backup("list", &repository, &[]).expect_success().text().lines().count(), 2);
 }
 
+/// It left an empty repository, of which `verify` said that it has no problem.
+#[test]
+fn a_first_command_that_fails_leaves_no_repository_behind() {
+    let (node, directory) = (Node::start(), Directory::new());
+    let repository = directory.path().join("backups");
+    create(&repository, "http://127.0.0.1:1").expect_failure(1, &["cannot reach"]);
+    backup("log", &repository, &["--url", "http://127.0.0.1:1"]).expect_failure(1, &["cannot reach"]);
+    // It keeps no log.
+    backup("log", &repository, &["--url", &node.url()]).expect_failure(1, &[&node.url()]);
+    assert!(!repository.exists());
+}
+
+/// A backup whose list was removed leaves its files, and no other trace.
+#[test]
+fn verify_tells_of_files_that_no_backup_names_and_of_no_backup_at_all() {
+    let (node, directory) = (Node::start(), Directory::new());
+    let repository = directory.path().join("backups");
+    let ids = [1, 2].map(|round| {
+        node.connect().put("large", &value(round, 400_000));
+        created(&repository, &node.url())
+    });
+    let told = "that no backup names";
+    let verified = backup("verify", &repository, &[]).expect_success();
+    assert!(!verified.text().contains(told), "{verified:?}");
+    let remove = |id: &str| fs::remove_file(repository.join(format!("backups/{id}.json"))).expect("a backup");
+    remove(&ids[1]);
+    let verified = backup("verify", &repository, &[]).expect_success();
+    assert!(verified.text().contains(": 1 backup, ") && verified.text().contains(told), "{verified:?}");
+    remove(&ids[0]);
+    let verified = backup("verify", &repository, &[]);
+    let verified = verified.expect_failure(1, &["there is no backup in", &text(&repository)]);
+    assert!(verified.text().contains(told) && !verified.text().contains("no problem"), "{verified:?}");
+}
+
 #[test]
 fn what_cannot_be_done_is_said_in_one_line() {
     let (node, directory) = (Node::start(), Directory::new());

@@ -188,7 +188,9 @@ fn log_that_is_old_goes() {
     log(&repository, &node).expect_success();
     crate::support::wait_until("that it is gone", || files_below(&node.data().join("wal-kept")).is_empty());
     assert!(!stored(&repository).iter().any(|path| path.ends_with("never")));
-    backup("verify", &repository, &[]).expect_success();
+    // The log is as it was written, and there is nothing that it is the log of.
+    let verified = backup("verify", &repository, &[]).expect_failure(1, &["there is no backup in"]);
+    assert_eq!(verified.stderr.lines().count(), 1, "{verified:?}");
 }
 
 #[test]

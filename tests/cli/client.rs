@@ -75,6 +75,14 @@ fn the_expiry_of_a_value_is_changed() {
     run(&node, &["expire", "lake", "none", "--if-match", etag.trim()]).expect_success();
     assert_eq!(expires(), None);
     run(&node, &["expire", "lake", "1h", "--if-match", etag.trim()]).expect_failure(1, &["lake", "ETag"]);
+    // By the flag of `put`, too, and once only.
+    run(&node, &["expire", "lake", "--ttl", "1h"]).expect_success();
+    assert!(expires().is_some());
+    run(&node, &["expire", "lake", "--ttl", "none"]).expect_success();
+    run(&node, &["expire", "lake", "--ttl", "60"]).expect_failure(2, &["--ttl", "60s, 5m, 12h or 30d"]);
+    run(&node, &["expire", "lake", "-1s"]).expect_failure(2, &["'-1s'", "60s, 5m, 12h or 30d"]);
+    run(&node, &["expire", "lake", "1h", "--ttl", "1h"]).expect_failure(2, &["--ttl"]);
+    run(&node, &["expire", "lake"]).expect_failure(2, &["DURATION"]);
     run(&node, &["expire", "sea", "1h"]).expect_failure(1, &["sea", "does not exist"]);
     run(&node, &["expire", "sea", "1h", "--if-match", "*"]).expect_failure(1, &["sea", "does not exist"]);
     for life in ["0s", "60", "-5s", "soon", "", "NONE"] {

@@ -1,6 +1,8 @@
 use std::fs::{self, File};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 
-use crate::support::{Directory, Ladoga, Node, full_disk, ladoga_in};
+use crate::support::{Directory, Ladoga, Launch, Node, full_disk, ladoga_in, skip};
 
 #[test]
 fn what_cannot_be_read_or_printed_is_named() {
@@ -50,5 +52,84 @@ fn a_data_directory_that_cannot_be_opened_is_named() {
     let none = directory.path().join("none");
     let told = "is not a data directory of a node";
     let why = format!("open {}/CURRENT failed: No such file or directory", none.display());
-    Ladoga::new(["check".as_ref(), none.as_os_str()]).run().expect_failure(1, &[told, &why]);
+    let what_to_do = "the directory that `ladoga serve --data` has";
+    Ladoga::new(["check".as_ref(), none.as_os_str()]).run().expect_failure(1, &[told, &why, what_to_do]);
+}
+
+/// It said only that the settings are right, and the start failed.
+#[test]
+fn a_check_tells_of_a_data_directory_that_cannot_be_written() {
+    if rustix::process::geteuid().is_root() {
+        return skip("it runs as root, who may write everywhere");
+    }
+    let directory = Directory::new();
+    let closed = directory.path().join("closed");
+    fs::create_dir(&closed).expect("a directory");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o500)).expect("its mode");
+    for (path, verb) in
+        [(closed.clone(), "use"), (closed.join("data"), "make"), (closed.join("one/data"), "make")]
+    {
+        let path = path.to_str().expect("a path");
+        let told = format!("this user cannot {verb} the data directory {path}");
+        let check = ["serve", "--listen", "127.0.0.1:1", "--check-config", "--data", path];
+        // The user of the node may be another one.
+        let checked = Ladoga::new(check).run().expect_success();
+        assert!(
+            checked.stderr.contains(&told) && checked.stderr.contains("Permission denied"),
+            "{checked:?}"
+        );
+    }
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("its mode");
+}
+
+#[test]
+fn a_new_store_among_other_things_is_told() {
+    let directory = Directory::new();
+    let data = directory.path().join("home");
+    fs::create_dir(&data).expect("a directory");
+    for name in ["photos.tar", ".profile", "lost+found"] {
+        fs::write(data.join(name), "mine").expect("a file");
+    }
+    let told = format!("the data directory {} has no store yet, and has photos.tar in it", data.display());
+    let check = ["serve", "--check-config", "--data", data.to_str().expect("a path")];
+    let checked = Ladoga::new(check).run().expect_success();
+    assert!(checked.stderr.contains(&told), "{checked:?}");
+    let mut node = Launch::embedded().data(&data).start();
+    assert_eq!(node.log().matches(&told).count(), 1, "{}", node.log());
+    // It is a store now.
+    node.restart();
+    assert_eq!(node.log().matches(&told).count(), 1, "{}", node.log());
+    assert_eq!(fs::read(data.join("photos.tar")).expect("a file"), b"mine");
+}
+
+#[test]
+fn an_address_that_is_taken_is_named_with_its_flag() {
+    let (directory, taken) = (Directory::new(), TcpListener::bind("127.0.0.1:0").expect("a port"));
+    let taken = taken.local_addr().expect("an address").to_string();
+    let data = directory.path().join("data");
+    let data = data.to_str().expect("a path");
+    for (flags, flag) in
+        [(&["--listen", &*taken][..], "--listen"), (&["--listen", "127.0.0.1:0", "--resp", &taken], "--resp")]
+    {
+        let serve = [&["serve", "--data", data][..], flags].concat();
+        let told = format!("cannot listen on {taken}: ");
+        Ladoga::new(serve).run().expect_failure(1, &[&told, &format!("another address with {flag}")]);
+    }
+}
+
+/// The file was not even looked at.
+#[test]
+fn files_of_tls_are_for_urls_with_tls() {
+    let url = "http://127.0.0.1:1";
+    for flag in ["--cacert", "--cert", "--key"] {
+        let mut files = vec![flag, "f"];
+        if let "--cert" | "--key" = flag {
+            files = vec!["--cert", "f", "--key", "f"];
+        }
+        let told = format!("is 'f', expected an https:// URL with it, and not {url}");
+        Ladoga::new([&["get", "k", "--url", url][..], &files].concat()).run().expect_failure(2, &[&told]);
+    }
+    let copy = ["copy", "--from", url, "--to", "http://127.0.0.1:2", "--cacert", "f"];
+    let told = "--cacert is 'f', expected an https:// URL with it, and not http://127.0.0.1:1 and http://127.0.0.1:2";
+    Ladoga::new(copy).run().expect_failure(2, &[told]);
 }

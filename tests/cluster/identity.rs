@@ -27,7 +27,8 @@ fn a_copy_of_another_nodes_directory_does_not_vouch() {
     wait_until("nodes that have met", || cluster.request(1, "GET", "over0", "1/3", None).status < 500);
     assert_eq!(refused(&cluster, &known, &[1, 2], "2/3"), known.len());
     let url = cluster.nodes[2].url();
-    let status = Ladoga::new(["status", "--url", &url]).run().expect_success().text().to_owned();
+    let status = Ladoga::new(["status", "--url", &url]).run().expect_failure(1, &["answered 503"]);
+    let status = status.text();
     assert!(status.contains("do not count"), "{status}");
     cluster.nodes[0].start_again();
     wait_until_whole(&cluster, 2);
@@ -59,7 +60,8 @@ fn a_restored_node_that_is_alone_says_what_it_waits_for() {
     assert!(cluster.nodes[2].log().contains("was copied or restored"), "{}", cluster.nodes[2].log());
     let others: Vec<String> = cluster.nodes[..2].iter().map(Node::url).collect();
     let url = cluster.nodes[2].url();
-    let status = Ladoga::new(["status", "--url", &url]).run().expect_success().text().to_owned();
+    let status = Ladoga::new(["status", "--url", &url]).run().expect_failure(1, &["answered 503"]);
+    let status = status.text();
     assert!(others.iter().all(|other| status.contains(other)) && status.contains("waits for"), "{status}");
     // One is not enough: the other may know more.
     cluster.nodes[0].start_again();

@@ -98,6 +98,10 @@ fn a_data_directory_stays_with_its_nodes() {
     assert!(log.contains("--cluster is") && log.contains(&other.url()) && log.contains("remove"), "{log}");
     let mut alone = Launch::new().data(node.data()).spawn();
     assert_eq!(alone.wait().code(), Some(2));
+    assert!(alone.log().contains("--cluster is not set, expected the nodes"), "{}", alone.log());
+    let mut only = Launch::new().data(node.data()).flag("--cluster", &own).flag("--advertise", &own).spawn();
+    assert_eq!(only.wait().code(), Some(2));
+    assert!(only.log().contains(&format!("--cluster is '{own}', expected the nodes")), "{}", only.log());
     assert!(alone.log().contains(&own) && alone.log().contains("out of its cluster"), "{}", alone.log());
     node.start_again();
 }

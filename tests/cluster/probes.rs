@@ -3,7 +3,7 @@
 
 use crate::cluster::{Cluster, launches, launches_at};
 use crate::support::{
-    Launch, Network, Node, Response, assert_refusal, entity, in_a_network_of_its_own, wait_until,
+    Ladoga, Launch, Network, Node, Response, assert_refusal, entity, in_a_network_of_its_own, wait_until,
 };
 
 fn ready(node: &Node) -> Response {
@@ -86,6 +86,12 @@ fn a_node_without_a_majority_lives_and_says_who_is_missing() {
     let told = wait_until_not_ready(&cluster.nodes[0]);
     assert_eq!(told.len(), 3, "{told:?}");
     assert_eq!(told[0], "1 of 3 nodes can answer, 2 are needed");
+    let url = cluster.nodes[0].url();
+    let status = Ladoga::new(["status", "--url", &url]).run();
+    let status = status.expect_failure(1, &["answered 503: 1 of 3 nodes can answer, 2 are needed"]);
+    let (first, nodes) = status.text().split_once('\n').expect("a line for the node");
+    assert_eq!(first, format!("{url}: not ready"));
+    assert!(nodes.contains("  self\n") && nodes.contains("  unreachable"), "{nodes}");
     for (line, node) in told[1..].iter().zip(&cluster.nodes[1..]) {
         assert!(line.starts_with(&node.url()), "{told:?}");
     }
@@ -94,6 +100,8 @@ fn a_node_without_a_majority_lives_and_says_who_is_missing() {
     for node in [0, 2] {
         wait_until_ready(&cluster.nodes[node]);
     }
+    let status = Ladoga::new(["status", "--url", &url]).run().expect_success();
+    assert!(status.text().starts_with(&format!("{url}: serving\n")), "{status:?}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 use std::fs;
+use std::time::Instant;
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
@@ -52,6 +53,30 @@ fn refused(node: &Node, client: &mut Connection, kept: &mut Vec<Connection>) -> 
         }
         kept.push(late);
     }
+}
+
+/// Each connection that ended made room for one, and the next one was told of in the log: thousands of lines.
+#[test]
+fn connections_that_come_and_go_at_the_limit_do_not_fill_the_log() {
+    let node = Launch::new().flag("--threads", "1").start();
+    let (mut client, mut kept) = (node.connect(), Vec::new());
+    wait_until("a node with one connection", || count(&mut client, "ladoga_connections") == 1);
+    let began = Instant::now();
+    limit(&node, next_descriptor(&node) + 1);
+    drop(refused(&node, &mut client, &mut kept));
+    let mut rounds = 0;
+    while rounds < 40 {
+        let before = count(&mut client, "ladoga_connections");
+        drop(kept.pop());
+        wait_until("a connection that is gone", || count(&mut client, "ladoga_connections") < before);
+        let held = kept.len();
+        drop(refused(&node, &mut client, &mut kept));
+        rounds += usize::from(kept.len() > held);
+    }
+    let told = node.log().matches("cannot accept connections").count() as u64;
+    // One a second: as many seconds as it took, however slow this machine is.
+    let most = began.elapsed().as_secs() + 2;
+    assert!((1..=most).contains(&told), "{told} lines, at most {most} expected");
 }
 
 /// They waited to be accepted, for as long as that took.

@@ -70,7 +70,8 @@ fn clients_without_a_certificate_are_not_let_in_where_one_is_demanded() {
     // The commands say what is missing.
     let (url, authority) = (format!("https://{}", node.address()), certs.made("ca.pem"));
     let get = ["get", "a", "--url", &url, "--cacert", &authority];
-    Ladoga::new(get).run().expect_failure(1, &["demands a certificate", "--cert FILE and --key FILE"]);
+    let told = format!("ladoga: cannot reach {url}: the server demands a certificate");
+    Ladoga::new(get).run().expect_failure(1, &[&told, "--cert FILE and --key FILE"]);
     let (cert, key) = (certs.made("alice.pem"), certs.made("alice.key"));
     let shown = ["--cert", &*cert, "--key", &key];
     assert_eq!(Ladoga::new(get.iter().chain(&shown)).run().expect_success().stdout, b"v");

@@ -73,6 +73,18 @@ pub enum Error {
         /// One of the things in it.
         found: String,
     },
+    /// Where something is to be restored, a restore ended before it was complete.
+    #[error(
+        "{} holds a restore that was not completed: it has {found} in it. It is of no use to a node; remove the directory, and restore \
+         again",
+        path.display()
+    )]
+    Unfinished {
+        /// Which directory.
+        path: PathBuf,
+        /// One of the things in it.
+        found: String,
+    },
     /// Where something is to be restored, somebody else does that, or serves what is there.
     #[error("{} is in use: another process restores into it, or serves it; expected a directory of its own", path.display())]
     TargetBusy {

@@ -192,8 +192,11 @@ pub(crate) fn lock_empty(disk: &dyn Disk, target: &Path) -> Result<Box<dyn Lock>
 
 fn expect_empty(disk: &dyn Disk, target: &Path) -> Result<(), Error> {
     let own = ["checkpoints", RESTORING, LOCK, LOST_AND_FOUND];
-    match names_in(disk, target)?.into_iter().find(|name| !own.contains(&name.as_str())) {
+    let names = names_in(disk, target)?;
+    let is_begun = names.iter().any(|name| name == RESTORING);
+    match names.into_iter().find(|name| !own.contains(&name.as_str())) {
         None => Ok(()),
+        Some(found) if is_begun => Err(Error::Unfinished { path: target.to_path_buf(), found }),
         Some(found) => Err(Error::NotEmpty { path: target.to_path_buf(), found }),
     }
 }

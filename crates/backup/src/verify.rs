@@ -19,6 +19,10 @@ pub struct Verified {
     pub files: u64,
     /// Bytes of those.
     pub bytes: u64,
+    /// Files that no backup names; 0 if a backup cannot be read, because nobody knows what it names.
+    pub unnamed_files: u64,
+    /// Bytes of those.
+    pub unnamed_bytes: u64,
     /// Everything that is not as it was written, by file and, where that can be told, offset.
     pub problems: Vec<Error>,
 }
@@ -37,6 +41,12 @@ pub fn verify(repository: &Repository, progress: &mut dyn FnMut(Progress)) -> Re
                 named.extend(files.map(|file| (file.stored, file.bytes)));
             }
             Err(error) => verified.problems.push(error),
+        }
+    }
+    if verified.problems.is_empty() {
+        for (_, bytes) in repository.stored()?.iter().filter(|(name, _)| !named.contains_key(name)) {
+            verified.unnamed_files += 1;
+            verified.unnamed_bytes = verified.unnamed_bytes.saturating_add(*bytes);
         }
     }
     let total_bytes = named.values().copied().fold(0, u64::saturating_add);

@@ -230,8 +230,11 @@ pub(crate) struct ExpireArguments {
     #[arg(value_name = "KEY", value_parser = key_parser())]
     pub(crate) key: OsString,
     /// Time after which the value is gone, such as 1500ms, 60s, 5m, 12h or 30d, counted from now; none if it is to stay
-    #[arg(value_name = "DURATION", value_parser = parse_life, allow_hyphen_values = true)]
-    pub(crate) life: Life,
+    #[arg(value_name = "DURATION", value_parser = parse_life, allow_hyphen_values = true, required_unless_present = "ttl")]
+    life: Option<Life>,
+    /// The same time, by the flag that `ladoga put` has
+    #[arg(long, value_name = "DURATION", value_parser = parse_life, allow_hyphen_values = true, conflicts_with = "life")]
+    ttl: Option<Life>,
     /// Change it only if the value still has this `ETag`; * stands for any
     #[arg(long, value_name = "ETAG")]
     pub(crate) if_match: Option<String>,
@@ -239,6 +242,13 @@ pub(crate) struct ExpireArguments {
     pub(crate) write: WriteArguments,
     #[command(flatten)]
     pub(crate) node: NodeArguments,
+}
+
+impl ExpireArguments {
+    /// How long the value is to live, by whichever way it was said.
+    pub(crate) fn life(&self) -> Life {
+        self.life.or(self.ttl).unwrap_or(Life::Unlimited)
+    }
 }
 
 const PUT_HELP: &str = "\

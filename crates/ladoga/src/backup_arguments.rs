@@ -88,9 +88,11 @@ One line for each backup, the oldest first: its name, its bytes, its nodes, thos
 Exit codes: 0 if all of them can be read; 1 if one is damaged, or there is no repository; 2 if the command line is wrong.";
 
 const VERIFY_HELP: &str = "\
-Each problem is one line on standard error, with its file and its offset.
+Each problem is one line on standard error, with its file and its offset. Files that no backup names are counted: an interrupted backup
+leaves some, and so does a backup whose file below backups/ was removed, which cannot be told otherwise.
 
-Exit codes: 0 if everything is as it was written; 1 if it is not, or cannot be read; 2 if the command line is wrong.";
+Exit codes: 0 if everything is as it was written; 1 if it is not, or cannot be read, or there is no backup; 2 if the command line is
+wrong.";
 
 const PRUNE_HELP: &str = "\
 Also removes what interrupted backups have left.

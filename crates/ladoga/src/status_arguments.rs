@@ -4,7 +4,8 @@ use crate::node_arguments::NodeArguments;
 use crate::value_parsers::number;
 
 const STATUS_HELP: &str = "\
-For a node of a cluster, it also prints one line for each node, as this node sees it, and the progress of repair.
+It says whether the node would serve a request now, as /readyz does. For a node of a cluster, it also prints one line for each node,
+as this node sees it, and the progress of repair.
 
 With --watch, it shows what the node does until it is stopped by Ctrl-C: requests and their latencies, what the store holds, and how
 the nodes of the cluster are. On a terminal, the screen is drawn anew; elsewhere each look is one line.
@@ -18,8 +19,8 @@ Examples:
   ladoga status --watch 5
   ladoga status --hot --url http://127.0.0.1:9000
 
-Exit codes: 0 if the node serves requests; 1 if it does not (the reason is printed) or cannot be reached; 2 if the command line is
-wrong; 130 if Ctrl-C ended --watch.";
+Exit codes: 0 if the node would serve a request now; 1 if it would not (the reason is printed) or cannot be reached; 2 if the command
+line is wrong; 130 if Ctrl-C ended --watch.";
 
 #[derive(Debug, Args)]
 #[command(after_help = STATUS_HELP)]

@@ -9,7 +9,7 @@ use crate::value_parsers::number;
 const TOKEN_HELP: &str = "\
 Scopes: read, write, delete, range, changes, metrics, profile, admin; or all.
 
-Only a hash of each secret is in the file. A running node reads the file again within two seconds, or at once on SIGHUP. Clients have the
+Only a hash of each secret is in the file; the token itself is printed once. Who keeps it in a file does so with umask 077. A running node reads the file again within two seconds, or at once on SIGHUP. Clients have the
 token in LADOGA_TOKEN, or in a file that --token-file names.
 
 Examples:

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use ladoga_env::is_out_of_descriptors;
-use ladoga_runtime::open_connections;
+use ladoga_runtime::{LineLimit, open_connections};
 use parking_lot::Mutex;
 use socket2::{Domain, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
@@ -17,6 +17,10 @@ use super::shared::{HandedOver, HandedOvers};
 
 /// How long no connection is accepted after the system had no room for one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// Lines about that which an event loop writes within a second: near the limit of open files, each connection that ends makes room for one,
+/// and the next one has none again.
+const LINES_PER_SECOND_MAX: u32 = 1;
 
 /// Held while a connection is accepted. Descriptors are the process's: what one loop gives up for a connection that it has to
 /// refuse, another one would take for a connection that it serves.
@@ -29,6 +33,7 @@ pub(super) async fn accept<P: Protocol>(
     (listener, entrance): (TcpListener, usize),
 ) {
     let (mut spare, mut is_told) = (spare(), false);
+    let lines = LineLimit::new(LINES_PER_SECOND_MAX);
     loop {
         let accepted = poll_fn(|context| {
             let _accepting = ACCEPTING.lock();
@@ -47,8 +52,9 @@ pub(super) async fn accept<P: Protocol>(
             }
             Err(error) => error,
         };
-        if !std::mem::replace(&mut is_told, true) {
+        if !is_told && lines.admit(event_loop.context.clock.monotonic_ns()) {
             tracing::warn!(%error, "cannot accept connections");
+            is_told = true;
         }
         if is_out_of_descriptors(error.raw_os_error()) && spare.is_some() {
             spare = poll_fn(|context| {

@@ -61,6 +61,18 @@ impl Repository {
         Err(Error::NoBackups { path: dir.to_path_buf() })
     }
 
+    /// Whether there is one. Makes nothing; fails if none could begin there, because the directory has other things in it.
+    pub fn is_there(disk: &Arc<dyn Disk>, dir: &Path) -> Result<bool, Error> {
+        let repository = Repository { disk: Arc::clone(disk), dir: dir.to_path_buf() };
+        if repository.is_marked()? {
+            return Ok(true);
+        }
+        match repository.expect_nothing_else() {
+            Err(Error::Io { error, .. }) if is_missing(&error) => Ok(false),
+            expected => expected.map(|()| false),
+        }
+    }
+
     /// One that is there, or a new one in a directory that is not or is empty; for who is going to change it.
     pub fn create(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(Repository, Writing), Error> {
         let repository = Repository { disk: Arc::clone(disk), dir: dir.to_path_buf() };
@@ -106,6 +118,11 @@ impl Repository {
     fn expect_new(&self) -> Result<(), Error> {
         let disk = &*self.disk;
         disk.create_dir_all(&self.dir).map_err(Error::io("create directory", &self.dir))?;
+        self.expect_nothing_else()
+    }
+
+    fn expect_nothing_else(&self) -> Result<(), Error> {
+        let disk = &*self.disk;
         let names = disk.list(&self.dir).map_err(Error::io("list", &self.dir))?;
         let marker = format!("{MARKER}.new");
         let own = [LOCK, "files", "backups", marker.as_str(), LOST_AND_FOUND];

@@ -42,6 +42,8 @@ impl Request<'_> {
         let error = match (Response::read_head(url, reader, self.method == "HEAD"), sent) {
             // A node that refuses a value does not read all of it, but answers why.
             (Ok(response), _) => return Ok(response),
+            // Nor does one that does not want this client.
+            (Err(refused @ ClientError::Unreachable { .. }), _) => return Err(refused),
             (Err(_), Err(error)) => ClientError::Broken { url: url.clone(), error },
             (Err(error), Ok(())) => error,
         };

@@ -7,7 +7,7 @@ use ladoga_tls::client::Duplex;
 
 use super::dial::connect;
 use super::refusal::refusal;
-use super::{ClientError, Url};
+use super::{ClientError, Url, unreadable};
 
 /// A node that says nothing for so long is gone; making a checkpoint may take a while.
 const PATIENCE: Duration = Duration::from_mins(5);
@@ -83,12 +83,7 @@ impl KeptConnection {
         };
         let (host, authorization) = (self.url.authority(), self.url.authorization());
         let head = format!("{method} {target} HTTP/1.1\r\nhost: {host}\r\n{authorization}\r\n");
-        let answered = exchange(&mut answers, &head).map_err(|error| match error.kind() {
-            ErrorKind::InvalidData => {
-                ClientError::NotHttp { url: self.url.clone(), reason: error.to_string() }
-            }
-            _ => ClientError::Broken { url: self.url.clone(), error },
-        });
+        let answered = exchange(&mut answers, &head).map_err(|error| unreadable(&self.url, error));
         let answered = answered?;
         self.answers = answered.is_kept.then_some(answers);
         Ok(answered)

@@ -24,6 +24,18 @@ pub(crate) use url::{Scheme, Url, percent_encoded};
 use std::io;
 use std::time::Duration;
 
+use ladoga_tls::client::words::is_of_tls;
+
+/// An answer that cannot be read. A server says only now, after the handshake, that it does not want this client.
+fn unreadable(url: &Url, error: io::Error) -> ClientError {
+    let url = url.clone();
+    match error.kind() {
+        _ if is_of_tls(&error) => ClientError::Unreachable { url, error },
+        io::ErrorKind::InvalidData => ClientError::NotHttp { url, reason: error.to_string() },
+        _ => ClientError::Broken { url, error },
+    }
+}
+
 /// Why a node could not be asked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {

@@ -15,6 +15,9 @@ pub(crate) fn refusal(url: &Url, status: u16, content_type: Option<&str>, body: 
     let reason = printable(String::from_utf8_lossy(body).trim(), REASON_BYTES_MAX);
     match media_type {
         _ if reason.is_empty() => format!("{url} answered {status}"),
+        _ if is_text && status == 401 && url.bearer.is_none() && !url.token_hint.is_empty() => {
+            format!("{url} answered {status}: {reason}. Give one by {}", url.token_hint)
+        }
         _ if is_text => format!("{url} answered {status}: {reason}"),
         Some(media_type) => {
             let media_type = printable(media_type, TYPE_BYTES_MAX);
@@ -44,6 +47,7 @@ pub(crate) fn printable(text: &str, bytes_max: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Bearer;
     use super::*;
 
     fn said(content_type: Option<&str>, body: &[u8]) -> String {
@@ -66,6 +70,20 @@ mod tests {
             "http://h:1 answered 404 with text/html instead of a reason: it may be no Ladoga node"
         );
         assert!(said(None, b"<html>").ends_with("without a reason: it may be no Ladoga node"));
+    }
+
+    #[test]
+    fn who_has_no_token_is_told_how_to_give_one() {
+        let url = Url::parse("http://h:1").expect("a URL");
+        let url = Url { token_hint: "--token-file FILE", ..url };
+        let said = |url: &Url, status| refusal(url, status, Some("text/plain"), b"it needs a token");
+        assert_eq!(
+            said(&url, 401),
+            "http://h:1 answered 401: it needs a token. Give one by --token-file FILE"
+        );
+        assert_eq!(said(&url, 403), "http://h:1 answered 403: it needs a token");
+        let with = Url { bearer: Bearer::parse("ldg_x"), ..url };
+        assert_eq!(said(&with, 401), "http://h:1 answered 401: it needs a token");
     }
 
     #[test]

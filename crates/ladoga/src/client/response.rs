@@ -1,9 +1,9 @@
-use std::io::{BufRead, Error, ErrorKind};
+use std::io::{BufRead, Error};
 
 use ladoga_http1::answer::{Answers, Asked, Head};
 
 use super::refusal::{printable, refusal};
-use super::{ClientError, Url};
+use super::{ClientError, Url, unreadable};
 
 /// Of lines of JSON.
 pub(crate) const NDJSON: &str = "application/x-ndjson";
@@ -36,10 +36,7 @@ impl Response {
         let mut answers = Answers::new(stream);
         match answers.head(if is_to_head { Asked::Head } else { Asked::Ordinary }) {
             Ok(head) => Ok(Response { status: head.status, head, url: url.clone(), is_to_head, answers }),
-            Err(error) if error.kind() == ErrorKind::InvalidData => {
-                Err(ClientError::NotHttp { url: url.clone(), reason: error.to_string() })
-            }
-            Err(error) => Err(broken(url, error)),
+            Err(error) => Err(unreadable(url, error)),
         }
     }
 
@@ -98,6 +95,12 @@ impl Response {
     pub(crate) fn serving(self) -> Result<String, ClientError> {
         const SERVING: &str = "serving";
         self.checked_text(SERVING, |text| text == SERVING)
+    }
+
+    /// The body, which says that the node would serve a request now.
+    pub(crate) fn ready(self) -> Result<String, ClientError> {
+        const READY: &str = "ready";
+        self.checked_text(READY, |text| text == READY)
     }
 
     fn checked_text(

@@ -20,6 +20,8 @@ pub(crate) struct Url {
     pub(crate) port: u16,
     /// What it is shown to let a client in, if it wants something.
     pub(crate) bearer: Option<Bearer>,
+    /// How to give it something, if it wants something and has nothing.
+    pub(crate) token_hint: &'static str,
     /// By https, whom it is trusted to be, and what is shown to it.
     pub(crate) tls: Option<ClientTls>,
 }
@@ -61,7 +63,14 @@ impl Url {
             None if port.is_empty() => scheme.port(),
             _ => return None,
         };
-        (!host.is_empty()).then(|| Url { scheme, host: host.to_owned(), port, bearer: None, tls: None })
+        (!host.is_empty()).then(|| Url {
+            scheme,
+            host: host.to_owned(),
+            port,
+            bearer: None,
+            token_hint: "",
+            tls: None,
+        })
     }
 
     /// Another node of the same cluster, by its name: it is asked as this one is.
@@ -71,7 +80,8 @@ impl Url {
             Some(tls) => Some(tls.for_host(&sibling.host)?),
             None => None,
         };
-        Some(Url { scheme: self.scheme, bearer: self.bearer.clone(), tls, ..sibling })
+        let bearer = self.bearer.clone();
+        Some(Url { scheme: self.scheme, bearer, token_hint: self.token_hint, tls, ..sibling })
     }
 
     /// The header field by which a client is let in, with its end; empty if there is none.

@@ -23,7 +23,11 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     let report = report.map_err(|error| match error {
         // Nothing that a node made is without this file.
         Error::Io { ref path, operation: "open", .. } if path.ends_with("CURRENT") => {
-            Failure::Failed(format!("{} is not a data directory of a node: {error}", dir.display()))
+            Failure::Failed(format!(
+                "{} is not a data directory of a node: {error}. Expected the directory that `ladoga serve --data` has; if this was \
+                 one, the file that says which tables count is lost, and with it the data: restore a backup",
+                dir.display()
+            ))
         }
         error => Failure::Failed(error.to_string()),
     })?;

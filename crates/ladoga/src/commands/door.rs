@@ -8,7 +8,7 @@ use ladoga_node::{Config, Stateless};
 use sd_notify::NotifyState;
 use tokio::runtime::{Builder, Runtime};
 
-use super::life::{Signals, failed, on_a_thread, watched};
+use super::life::{Signals, cannot_start, failed, on_a_thread, watched};
 use super::telemetry::Telemetry;
 use super::{Failure, notify};
 use crate::logging::LIFE;
@@ -28,7 +28,8 @@ pub(super) fn serve(
         return Ok(());
     };
     let described = driver.describe();
-    let door = Stateless::start(config, Arc::clone(&env.clock), driver).map_err(failed)?;
+    let door = Stateless::start(config, Arc::clone(&env.clock), driver)
+        .map_err(|error| cannot_start(settings, &error))?;
     announce(settings, &door, &described);
     notify::tell(NotifyState::Ready);
     let ended = runtime.block_on(signals.unless_one_comes(watched(door.panicked())));

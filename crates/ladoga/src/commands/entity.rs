@@ -98,10 +98,10 @@ pub(crate) fn increment(arguments: &IncrementArguments) -> Result<(), Failure> {
 
 /// Changes when a value expires.
 pub(crate) fn expire(arguments: &ExpireArguments) -> Result<(), Failure> {
-    let ExpireArguments { key, life, if_match, write, node } = arguments;
+    let ExpireArguments { key, if_match, write, node, .. } = arguments;
     let etag = if_match.as_deref().map(entity_tag).transpose()?;
     let condition = etag.map(|etag| ("if-match", etag));
-    let (life, fsync) = (Some(*life), write.fsync);
+    let (life, fsync) = (Some(arguments.life()), write.fsync);
     let response = ask(Ask { method: "POST", condition, life, fsync, ..Ask::new(key) }, node)?;
     if response.status == 404 {
         return Err(not_found(response, key));

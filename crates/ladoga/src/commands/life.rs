@@ -7,11 +7,13 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use ladoga_lab::SAME_WISH;
+use ladoga_node::StartError;
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
 use super::{Failure, notify};
+use crate::settings::Settings;
 
 /// Runs a blocking call on a thread, so that signals are still handled.
 pub(super) fn on_a_thread<T: Send + 'static>(
@@ -27,6 +29,17 @@ pub(super) fn on_a_thread<T: Send + 'static>(
 
 pub(super) fn failed(error: impl Display) -> Failure {
     Failure::Failed(error.to_string())
+}
+
+/// The flag whose address cannot be listened on is named: there are two.
+pub(super) fn cannot_start(settings: &Settings, error: &StartError) -> Failure {
+    match error {
+        StartError::Listen(listen) => {
+            let flag = if settings.listen.contains(&listen.address) { "--listen" } else { "--resp" };
+            Failure::Failed(format!("{error}. Give another address with {flag}"))
+        }
+        StartError::EventLoop(_) => failed(error),
+    }
 }
 
 /// The signals that end a node.

@@ -7,6 +7,7 @@ mod changes;
 mod check;
 mod cluster;
 mod copy;
+mod data_directory;
 #[cfg(feature = "cassandra")]
 mod door;
 mod entity;

@@ -1,19 +1,19 @@
-use std::fmt::Display;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ladoga_env::Env;
 use ladoga_env::real::RealDisk;
 use ladoga_node::embedded::Embedded;
-use ladoga_node::peers::{Membership, MembershipError, MembershipFile};
+use ladoga_node::peers::{Membership, MembershipFile};
 use ladoga_node::{Config, Node, Placement, RespSettings};
 use ladoga_storage::{MEMORY_BYTES_MIN, Options, count_tables};
 use rustix::process::{getppid, set_parent_process_death_signal};
 use sd_notify::NotifyState;
 use tokio::runtime::{Builder, Runtime};
 
-use super::life::{Signals, failed, on_a_thread, watched};
+use super::data_directory::{self, cannot_open};
+use super::life::{Signals, cannot_start, failed, on_a_thread, watched};
 use super::telemetry::Telemetry;
 use super::{Failure, complain, notify, output};
 use crate::arguments::ServeFlags;
@@ -43,7 +43,10 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
     }
     let env = environment(settings.disk_reads)?;
     if matches!(settings.engine, Engine::Embedded) {
-        check_nodes(&env, &settings)?;
+        data_directory::check(&env, &settings)?;
+        if let Some(objection) = data_directory::objection(&env, &settings) {
+            tracing::warn!("{objection}");
+        }
     }
     let opened = tokens::open(&settings.access, settings.tls.as_ref(), &own_hosts(&settings))?;
     let (access, peer_secret) = (opened.access, opened.peer_secret);
@@ -68,7 +71,7 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
         Arc::clone(&env.clock),
         Arc::clone(&env.net),
     )
-    .map_err(failed)?;
+    .map_err(|error| cannot_start(&settings, &error))?;
     let started_ns = env.clock.monotonic_ns();
     let Some(store) = open(&runtime, &mut signals, &env, &settings)? else {
         // Nothing was served yet, so there is nothing to lose.
@@ -94,11 +97,14 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
 
 /// Prints with what the node would run. That the settings are right was checked before.
 fn check_config(settings: &Settings) -> Result<(), Failure> {
+    let mut of_data = [None, None];
     if matches!(settings.engine, Engine::Embedded) {
-        check_nodes(&environment(settings.disk_reads)?, settings)?;
+        let env = environment(settings.disk_reads)?;
+        data_directory::check(&env, settings)?;
+        of_data = [data_directory::objection_to_access(settings), data_directory::objection(&env, settings)];
     }
     tokens::check(&settings.access, settings.tls.as_ref())?;
-    for objection in unknown_variables().iter().chain(&settings.objection) {
+    for objection in unknown_variables().iter().chain(&settings.objection).chain(of_data.iter().flatten()) {
         complain(format_args!("{objection}"));
     }
     let what = describe(settings, &settings.urls(&settings.listen, &settings.resp));
@@ -122,23 +128,6 @@ fn environment(disk_reads: DiskReads) -> std::io::Result<Env> {
         DiskReads::Auto => Ok(env),
         DiskReads::Pool => Ok(Env { disk: Arc::new(RealDisk::without_rings()), ..env }),
     }
-}
-
-/// That the data directory is one, if it is there, and is of this cluster: seen before anything is opened.
-fn check_nodes(env: &Env, settings: &Settings) -> Result<(), Failure> {
-    match env.disk.list(&settings.data) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(cannot_open(settings, &error)),
-        _ => {}
-    }
-    let nodes = settings.membership.as_ref().map(|membership| &membership.nodes);
-    MembershipFile::check(&*env.disk, &settings.data, nodes).map(drop).map_err(|error| {
-        if let MembershipError::Io { .. } | MembershipError::Damaged { .. } = error {
-            return cannot_open(settings, &error);
-        }
-        let value = nodes.map(|nodes| nodes.iter().map(|(_, node)| node.name.as_str()).collect::<Vec<_>>());
-        let value = value.unwrap_or_default().join(",");
-        Failure::Usage(settings.with_urls(&format!("--cluster is '{value}', expected {error}")))
-    })
 }
 
 /// The host under which the other nodes of its cluster know this one.
@@ -267,10 +256,6 @@ fn keys_in(settings: &Settings) -> String {
         #[cfg(feature = "cassandra")]
         Engine::Cassandra(cassandra) => format!("keys in Cassandra at {}", cassandra.nodes.join(",")),
     }
-}
-
-fn cannot_open(settings: &Settings, error: &dyn Display) -> Failure {
-    Failure::Failed(format!("cannot open the data directory {}: {error}", settings.data.display()))
 }
 
 #[cfg(test)]

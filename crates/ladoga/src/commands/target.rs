@@ -13,7 +13,25 @@ use crate::tls_flags::ClientTlsFlags;
 
 /// Where a node is, and what it is shown.
 pub(super) fn node_url(node: &NodeArguments) -> Result<Url, Failure> {
-    ONE_NODE.url(&node.url, node.token_file.as_deref(), &node.tls)
+    let url = ONE_NODE.url(&node.url, node.token_file.as_deref(), &node.tls)?;
+    expect_tls(&node.tls, &[&url])?;
+    Ok(url)
+}
+
+/// Refuses files of TLS that were typed if nothing is sent by TLS: who names them does not expect that.
+pub(super) fn expect_tls(flags: &ClientTlsFlags, urls: &[&Url]) -> Result<(), Failure> {
+    let typed = [("--cacert", &flags.cacert), ("--cert", &flags.client_cert), ("--key", &flags.client_key)];
+    let typed = typed.into_iter().find_map(|(flag, path)| Some((flag, path.as_ref()?)));
+    match typed {
+        Some((flag, path)) if urls.iter().all(|url| url.scheme == Scheme::Http) => {
+            let urls = urls.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+            let path = path.display();
+            Err(Failure::Usage(format!(
+                "{flag} is '{path}', expected an https:// URL with it, and not {urls}"
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// By what a node is named on a command line.
@@ -23,10 +41,16 @@ pub(super) struct NodeFlags {
     /// The variables in which a client has its token; the first one that is set counts. There is no flag for it: everybody on a machine
     /// can read those.
     pub(super) variables: &'static [&'static str],
+    /// How a token is given, for who has given none.
+    pub(super) token_hint: &'static str,
 }
 
-const ONE_NODE: NodeFlags =
-    NodeFlags { url: "--url", token_file: "--token-file", variables: &["LADOGA_TOKEN"] };
+const ONE_NODE: NodeFlags = NodeFlags {
+    url: "--url",
+    token_file: "--token-file",
+    variables: &["LADOGA_TOKEN"],
+    token_hint: "--token-file FILE or LADOGA_TOKEN",
+};
 
 impl NodeFlags {
     /// Where the node is, and what it is shown.
@@ -47,7 +71,7 @@ impl NodeFlags {
             Some(path) => Some(self.bearer_in(path)?),
             None => self.bearer_of_environment()?,
         };
-        Ok(Url { bearer, tls, ..url })
+        Ok(Url { bearer, token_hint: self.token_hint, tls, ..url })
     }
 
     fn bearer_in(&self, path: &Path) -> Result<Bearer, Failure> {

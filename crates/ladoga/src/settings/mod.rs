@@ -60,6 +60,8 @@ pub(crate) struct Settings {
     /// Whether as many of them serve as the load asks for.
     pub(crate) follows_load: bool,
     pub(crate) membership: Option<Membership>,
+    /// The URLs as they were written, also if that is this node alone.
+    pub(crate) cluster: Option<String>,
     pub(crate) limits: Limits,
     pub(crate) peer_limits: PeerLimits,
     /// How long deletions are kept for those who follow changes.
@@ -120,6 +122,7 @@ impl Settings {
         let wanted_threads = sources.get("threads", parse::threads)?;
         let threads = wanted_threads.unwrap_or_else(machine::cores);
         let membership = cluster::membership(sources, &host_and_port)?;
+        let cluster = sources.get("cluster", |text| Ok(text.to_owned()))?;
         let follows_load = wanted_threads.is_none() && threads > 1;
         let limits = limits(sources, memory_bytes)?;
         let peers = membership.as_ref().map_or(0, |membership| membership.nodes.len() - 1);
@@ -148,6 +151,7 @@ impl Settings {
             threads,
             follows_load,
             membership,
+            cluster,
             limits,
             peer_limits,
             changes_keep_ms,

@@ -17,7 +17,6 @@ const KEEP_LOG_MS_MAX: u64 = 366 * 86_400_000;
 /// More than any machine has. Budgets are sums and products of it, which have to stay numbers.
 const MEMORY_BYTES_MAX: u64 = 64 << 40;
 const DEFAULT_PORT: u16 = 8080;
-const LISTEN_EXPECTED: &str = "HOST:PORT, such as 127.0.0.1:8080";
 
 /// A host as it was written, and a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,12 +43,18 @@ impl HostAndPort {
 
 /// The address to listen on, as it was written: whether there is such a host is not checked.
 pub(super) fn host_and_port(text: &str) -> Result<HostAndPort, String> {
-    HostAndPort::parse(text).ok_or_else(|| LISTEN_EXPECTED.to_owned())
+    HostAndPort::parse(text).ok_or_else(|| listen_expected(text))
+}
+
+/// With the port of what was written, if that is known: who wrote nothing else wants that one.
+fn listen_expected(text: &str) -> String {
+    let written = text.rsplit(':').next().and_then(number).and_then(|port| u16::try_from(port).ok());
+    format!("HOST:PORT, such as 127.0.0.1:{}", written.unwrap_or(DEFAULT_PORT))
 }
 
 /// The address to listen on: as it was written, and every address that it stands for.
 pub(super) fn listen(text: &str) -> Result<(HostAndPort, Vec<SocketAddr>), String> {
-    let expected = || LISTEN_EXPECTED.to_owned();
+    let expected = || listen_expected(text);
     let parsed = host_and_port(text)?;
     let addresses = (parsed.host.as_str(), parsed.port).to_socket_addrs();
     let mut addresses: Vec<_> = addresses
@@ -247,6 +252,15 @@ mod tests {
             ["", "h", "h:", ":80", "h:65536", "h:http", "h:+80", "::1:80", "[]:80", "[h]:80", "a:b:80"]
         {
             assert_eq!(HostAndPort::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_address_without_a_host_is_answered_with_its_port() {
+        for (text, port) in
+            [("6379", 6_379), (":6379", 6_379), ("6379:", 8_080), ("h", 8_080), ("99999", 8_080)]
+        {
+            assert_eq!(listen(text), Err(format!("HOST:PORT, such as 127.0.0.1:{port}")), "{text}");
         }
     }
 

@@ -32,10 +32,20 @@ pub fn of_handshake(error: io::Error, hints: Hints) -> io::Error {
     of_connection(error, hints)
 }
 
+/// What is wrong with TLS, in words. It is within the errors that this module makes.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct TlsError(String);
+
+/// Whether an error is a matter of TLS, and not of what is sent by it.
+pub fn is_of_tls(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<TlsError>)
+}
+
 /// A connection that failed: a server may refuse a certificate after the client has made the handshake.
 pub fn of_connection(error: io::Error, hints: Hints) -> io::Error {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
-        Some(reason) => io::Error::new(io::ErrorKind::InvalidData, of_tls(reason, hints)),
+        Some(reason) => io::Error::new(io::ErrorKind::InvalidData, TlsError(of_tls(reason, hints))),
         None => error,
     }
 }

@@ -27,10 +27,10 @@ pub(super) fn create(arguments: &CreateBackupArguments) -> Result<(), Failure> {
     let env = ladoga_env::real::env()?;
     raise_descriptor_limit();
     give_way();
-    let (repository, writing) = turn::create(&env, &arguments.changed)?;
-    let begun_ms = env.clock.wall_ms();
+    let ack = arguments.ack.map(std::num::NonZeroUsize::get);
+    let ((repository, writing), (begun_ms, cut)) =
+        turn::create(&env, &arguments.changed, || Ok((env.clock.wall_ms(), Cut::take(&url, ack)?)))?;
     let id = repository.new_id(&env)?;
-    let cut = Cut::take(&url, arguments.ack.map(std::num::NonZeroUsize::get))?;
     let (backup, taken) = fetch(&env, (&repository, &writing), (id, begun_ms), (cut, arguments.rate))?;
     tell(&backup, taken)
 }

@@ -14,9 +14,9 @@ use crate::settings::format_size;
 pub(super) fn log(arguments: &LogArguments) -> Result<(), Failure> {
     let url = node_url(&arguments.node)?;
     let env = ladoga_env::real::env()?;
-    let (repository, writing) = turn::create(&env, &arguments.changed)?;
     let ack = arguments.ack.map(std::num::NonZeroUsize::get);
-    let logs = Logs::find(&url, ack, Pace::new(&*env.clock, arguments.rate.0))?;
+    let find = || Logs::find(&url, ack, Pace::new(&*env.clock, arguments.rate.0));
+    let ((repository, writing), logs) = turn::create(&env, &arguments.changed, find)?;
     let fetched = logs.fetch(&repository, &writing)?;
     for missing in &fetched.missing {
         complain(format_args!("{} is missing: {}", missing.url, missing.why));
@@ -29,7 +29,7 @@ pub(super) fn log(arguments: &LogArguments) -> Result<(), Failure> {
             ));
         }
     }
-    let (segments, size) = (counted(fetched.segments as u64, "segment"), format_size(fetched.bytes));
+    let (segments, size) = (counted(fetched.segments, "segment"), format_size(fetched.bytes));
     let (missing, all, ack) = (fetched.missing.len(), fetched.all, fetched.ack);
     if missing >= ack {
         return Err(Failure::Failed(format!(

@@ -85,7 +85,18 @@ fn verify_all(dir: &Path) -> Result<(), Failure> {
     let size = format_size(verified.bytes);
     let (backups, files) = (counted(verified.backups as u64, "backup"), counted(verified.files, "file"));
     writeln!(output(), "{}: {backups}, {files}, {size}", dir.display())?;
+    if verified.unnamed_files > 0 {
+        let (unnamed, size) = (counted(verified.unnamed_files, "file"), format_size(verified.unnamed_bytes));
+        writeln!(
+            output(),
+            "besides, {unnamed} of {size} that no backup names: of a backup that was not completed, or whose file below backups/ is gone"
+        )?;
+    }
     match verified.problems.len() {
+        0 if verified.backups == 0 => Err(Failure::Failed(format!(
+            "there is no backup in {}, so nothing can be restored from it: run `ladoga backup create`",
+            dir.display()
+        ))),
         0 => Ok(writeln!(output(), "no problem found")?),
         1 => Err(Failure::Failed("1 problem found, named above".to_owned())),
         count => Err(Failure::Failed(format!("{count} problems found, named above"))),
@@ -97,7 +108,7 @@ fn remove_old(arguments: &PruneArguments) -> Result<(), Failure> {
     let repository = repository::open(&env, &arguments.changed.repository.to)?;
     let writing = turn::lock(&env, &repository, &arguments.changed)?;
     let pruned = prune(&repository, &writing, arguments.keep.get())?;
-    let (backups, files) = (counted(pruned.backups as u64, "backup"), counted(pruned.files as u64, "file"));
+    let (backups, files) = (counted(pruned.backups as u64, "backup"), counted(pruned.files, "file"));
     let left = counted(pruned.backups_left as u64, "backup");
     Ok(writeln!(output(), "removed {backups} and {files}; {left} left")?)
 }

@@ -10,11 +10,24 @@ use crate::backup_arguments::ChangedArguments;
 /// How often is looked whether the repository is free.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The repository, made if there is none, once nobody else changes it.
-pub(super) fn create(env: &Env, changed: &ChangedArguments) -> Result<(Repository, Writing), Failure> {
+/// The repository once nobody else changes it, made if there is none, and what the node answers.
+///
+/// What it answers may not keep, so it is asked when the repository is free. Only if there is none it is asked first: a node that refuses
+/// must not leave an empty repository behind, which looks like one with backups in it.
+pub(super) fn create<T>(
+    env: &Env,
+    changed: &ChangedArguments,
+    ask: impl FnOnce() -> Result<T, Failure>,
+) -> Result<((Repository, Writing), T), Failure> {
     let path = &changed.repository.to;
     let disk = repository::disk_of(env, path)?;
-    wait(env, changed.wait, || Repository::create(&disk, path))
+    let take = || wait(env, changed.wait, || Repository::create(&disk, path));
+    if Repository::is_there(&disk, path)? {
+        let taken = take()?;
+        return Ok((taken, ask()?));
+    }
+    let answered = ask()?;
+    Ok((take()?, answered))
 }
 
 /// The right to change a repository that is there, once nobody else does.

@@ -32,6 +32,7 @@ use self::state::{CopyProgress, StateFile};
 use self::transfer::transfer;
 use self::verify::verify;
 use super::cluster::report;
+use super::target::expect_tls;
 use super::{Failure, NodeFlags};
 use crate::client::{Request, Url};
 use crate::copy_arguments::CopyArguments;
@@ -40,9 +41,14 @@ const FROM: NodeFlags = NodeFlags {
     url: "--from",
     token_file: "--from-token-file",
     variables: &["LADOGA_FROM_TOKEN", "LADOGA_TOKEN"],
+    token_hint: "--from-token-file FILE or LADOGA_FROM_TOKEN",
 };
-const TO: NodeFlags =
-    NodeFlags { url: "--to", token_file: "--to-token-file", variables: &["LADOGA_TO_TOKEN", "LADOGA_TOKEN"] };
+const TO: NodeFlags = NodeFlags {
+    url: "--to",
+    token_file: "--to-token-file",
+    variables: &["LADOGA_TO_TOKEN", "LADOGA_TOKEN"],
+    token_hint: "--to-token-file FILE or LADOGA_TO_TOKEN",
+};
 
 /// Both ends of a copy.
 #[derive(Debug, Clone)]
@@ -59,6 +65,7 @@ pub(crate) fn copy(arguments: &CopyArguments) -> Result<(), Failure> {
         to: TO.url(&arguments.to, arguments.to_token_file.as_deref(), &arguments.tls)?,
         patience: Patience::of(Duration::from_secs(u64::from(arguments.patience))),
     };
+    expect_tls(&arguments.tls, &[&sides.from, &sides.to])?;
     check_different(&sides)?;
     let key = |key: Option<&OsStr>| key.map(|key| key.as_bytes().to_vec());
     let whole = Span { prefix: key(arguments.prefix.as_deref()), after: key(arguments.after.as_deref()) };

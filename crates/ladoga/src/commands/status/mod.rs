@@ -19,7 +19,8 @@ use crate::status_arguments::StatusArguments;
 /// An answer about a node is no longer than this.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
-/// Prints how a node is: whether it serves, and if it belongs to a cluster, the state of that as this node sees it; or what it does.
+/// Prints how a node is: whether it would serve a request now, and if it belongs to a cluster, the state of that as this node sees it; or
+/// what it does.
 pub(crate) fn status(arguments: &StatusArguments) -> Result<(), Failure> {
     let url = node_url(&arguments.node)?;
     if arguments.hot {
@@ -32,10 +33,24 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<(), Failure> {
     if response.status != 200 {
         return Err(Failure::refused(response));
     }
-    writeln!(output(), "{url}: {}", response.serving()?)?;
-    match report(&url)? {
-        Some(report) => Ok(output().write_all(table(&report).as_bytes())?),
+    let serving = response.serving()?;
+    // It serves as soon as it has opened its directory; a request may still find too few nodes.
+    let ready = ask(&url, "GET", "/readyz")?;
+    let (state, why_not) = match ready.status {
+        200 => {
+            ready.ready()?;
+            (serving, None)
+        }
+        503 => ("not ready".to_owned(), Some(ready.refusal())),
+        _ => return Err(Failure::refused(ready)),
+    };
+    writeln!(output(), "{url}: {state}")?;
+    if let Some(report) = report(&url)? {
+        output().write_all(table(&report).as_bytes())?;
+    }
+    match why_not {
         None => Ok(()),
+        Some(why_not) => Err(Failure::Failed(why_not)),
     }
 }
 

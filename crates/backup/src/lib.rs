@@ -32,7 +32,7 @@ mod view;
 pub use error::Error;
 pub use listing::{Listed, Listing, Tag};
 pub use log::{
-    AheadOfLog, Chain, LogListing, LogSource, Member, RestoredAt, Shipped, Span, StoredLarge, StoredSegment,
+    AheadOfTime, Chain, LogListing, LogSource, Member, RestoredAt, Shipped, Span, StoredLarge, StoredSegment,
     restore_at,
 };
 pub use log_position::{ChainName, LogPosition};

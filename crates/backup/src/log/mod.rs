@@ -14,6 +14,6 @@ mod span;
 pub use chain::{Chain, StoredLarge, StoredSegment};
 pub(crate) use chain::{files_of, large_path, segment_path};
 pub(crate) use large::check_large;
-pub use replay::{AheadOfLog, RestoredAt, restore_at};
+pub use replay::{AheadOfTime, RestoredAt, restore_at};
 pub use ship::{LogListing, LogSource, Member, Shipped};
 pub use span::Span;

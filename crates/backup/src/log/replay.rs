@@ -19,8 +19,8 @@ use crate::restore::{GROUP_BYTES, Restored, SCRATCH, copy_files, lock_empty, ope
 use crate::slots::empty_slot;
 use crate::{PIECE_BYTES_MAX, Progress};
 
-/// How far versions are ahead of the clock of a node without a clock that was set back: those of a node that was started again, and what
-/// clocks of a cluster differ by.
+/// How far versions may be ahead of the clock here without any that was set back: those of a node that was started again, and what clocks
+/// differ by.
 const AHEAD_MS_MAX: u64 = 60_000;
 
 /// What was restored to a point in time.
@@ -33,18 +33,16 @@ pub struct RestoredAt {
     /// What is wrong with backups that are damaged, and might have been newer ones to begin with.
     pub passed_over: Vec<Error>,
     /// What was left out although it may have been acknowledged by then.
-    pub left_out: Vec<AheadOfLog>,
+    pub left_out: Vec<AheadOfTime>,
 }
 
-/// Writes of a node that count as later than its log reaches: its clock had been ahead and was set back. They were acknowledged
+/// Writes of a node that count as of a time that is still to come: its clock had been ahead and was set back. They were acknowledged
 /// earlier than they say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AheadOfLog {
+pub struct AheadOfTime {
     /// Which node.
     pub url: String,
-    /// Up to when its log reaches, in milliseconds since 1970.
-    pub reaches_ms: u64,
-    /// What time the last of them count as of, as far as that was read.
+    /// What time the last of them count as of, in milliseconds since 1970, as far as that was read.
     pub until_ms: u64,
 }
 
@@ -68,7 +66,9 @@ pub fn restore_at(
     let logs = repository.logs_of(&backup)?;
     // The last timestamp of that millisecond.
     let last = HybridClock::at_wall_ms(at_ms + 1) - 1;
-    let (segments, mut left_out) = needed(&logs, last);
+    let mut left_out =
+        LeftOut { known_ms: env.clock.wall_ms().saturating_add(AHEAD_MS_MAX), nodes: Vec::new() };
+    let segments = needed(&logs, last, &mut left_out);
     // Not before it is known that one gets there: a directory with nothing in it but a lock would open as an empty store.
     let _lock = lock_empty(disk, target)?;
     begin_restore(disk, target)?;
@@ -95,21 +95,22 @@ pub fn restore_at(
             progress(Progress { done_bytes: restored.bytes.min(total_bytes), total_bytes });
         })?;
         restored.count += replay.cells;
-        note_left_out(&mut left_out, chain, replay.newest_left_out);
+        left_out.note(chain, replay.newest_left_out);
     }
     engine.checkpoint(target)?;
     engine.close()?;
     empty_slot(disk, &scratch)?;
     end_restore(disk, target)?;
-    Ok(RestoredAt { backup, restored, passed_over, left_out })
+    Ok(RestoredAt { backup, restored, passed_over, left_out: left_out.nodes })
 }
 
-/// Segments, each with the chain that it is of.
-type Segments<'l> = Vec<(&'l Chain, &'l StoredSegment)>;
-
-/// The segments that may have cells up to this timestamp which are not in the files of their nodes, and what the others say.
-fn needed<'l>(logs: &'l BackupLogs<'_>, last: u64) -> (Segments<'l>, Vec<AheadOfLog>) {
-    let (mut segments, mut left_out) = (Vec::new(), Vec::new());
+/// The segments that may have cells up to this timestamp which are not in the files of their nodes, each with the chain that it is of.
+fn needed<'l>(
+    logs: &'l BackupLogs<'_>,
+    last: u64,
+    left_out: &mut LeftOut,
+) -> Vec<(&'l Chain, &'l StoredSegment)> {
+    let mut segments = Vec::new();
     for (node, chain) in &logs.nodes {
         let Some(chain) = chain else { continue };
         let position = node.log.map_or(0, |position| position.sequence);
@@ -117,22 +118,31 @@ fn needed<'l>(logs: &'l BackupLogs<'_>, last: u64) -> (Segments<'l>, Vec<AheadOf
             if segment.oldest <= last {
                 segments.push((chain, segment));
             } else {
-                note_left_out(&mut left_out, chain, segment.oldest);
+                left_out.note(chain, segment.oldest);
             }
         }
     }
-    (segments, left_out)
+    segments
 }
 
-/// Notes a cell that is too late to be restored, if it is later than its own log.
-fn note_left_out(left_out: &mut Vec<AheadOfLog>, chain: &Chain, timestamp: u64) {
-    let until_ms = HybridClock::wall_ms(timestamp);
-    if until_ms <= chain.reaches_ms.saturating_add(AHEAD_MS_MAX) {
-        return;
-    }
-    match left_out.iter_mut().find(|ahead| ahead.url == chain.url) {
-        Some(ahead) => ahead.until_ms = ahead.until_ms.max(until_ms),
-        None => left_out.push(AheadOfLog { url: chain.url.clone(), reaches_ms: chain.reaches_ms, until_ms }),
+/// What is too late to be restored although it was acknowledged before now.
+struct LeftOut {
+    /// What is later than this is ahead of time.
+    known_ms: u64,
+    nodes: Vec<AheadOfTime>,
+}
+
+impl LeftOut {
+    /// Notes a cell that is too late to be restored.
+    fn note(&mut self, chain: &Chain, timestamp: u64) {
+        let until_ms = HybridClock::wall_ms(timestamp);
+        if until_ms <= self.known_ms {
+            return;
+        }
+        match self.nodes.iter_mut().find(|ahead| ahead.url == chain.url) {
+            Some(ahead) => ahead.until_ms = ahead.until_ms.max(until_ms),
+            None => self.nodes.push(AheadOfTime { url: chain.url.clone(), until_ms }),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use ladoga_backup::{AheadOfLog, Repository, prune, restore_at, verify};
+use ladoga_backup::{AheadOfTime, Repository, prune, restore_at, verify};
 use ladoga_env::sim::PowerCut;
 use ladoga_model::{HybridClock, Stamp, Version};
 use ladoga_storage::LogFile;
@@ -341,6 +341,10 @@ fn what_was_written_after_a_clock_was_set_back_is_named_if_it_is_left_out() {
     let at_ms = writer.past_ms();
     let restored = restore_at(&env, &repository(&env), (at_ms, None), Path::new("/back"), &mut |_| {});
     let left_out = restored.expect("a time in reach").left_out;
-    let until_ms = ahead_ms;
-    assert_eq!(left_out, [AheadOfLog { url: "http://node".to_owned(), reaches_ms: at_ms, until_ms }]);
+    assert_eq!(left_out, [AheadOfTime { url: "http://node".to_owned(), until_ms: ahead_ms }]);
+    // Once that time has come, it is a time like any other.
+    writer.pass_ms(3_600_000);
+    writer.ship(&env).expect("log");
+    let restored = restore_at(&env, &repository(&env), (at_ms, None), Path::new("/later"), &mut |_| {});
+    assert_eq!(restored.expect("a time in reach").left_out, []);
 }

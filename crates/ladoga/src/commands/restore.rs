@@ -1,7 +1,7 @@
 use std::io::Write;
 
 use ladoga_backup::{
-    AheadOfLog, Backup, NodeBackup, Repository, RestoredAt, restore_at, restore_cells, restore_files,
+    AheadOfTime, Backup, NodeBackup, Repository, RestoredAt, restore_at, restore_cells, restore_files,
     text_of_ms,
 };
 use ladoga_env::Env;
@@ -57,10 +57,10 @@ fn restore_to(
     for damaged in &passed_over {
         complain(format_args!("{damaged}; an older backup was taken instead"));
     }
-    for AheadOfLog { url, reaches_ms, until_ms } in &left_out {
-        let (reaches, until) = (text_of_ms(*reaches_ms), text_of_ms(*until_ms));
+    for AheadOfTime { url, until_ms } in &left_out {
+        let until = text_of_ms(*until_ms);
         complain(format_args!(
-            "the clock of {url} was set back: what it wrote until its log ends at {reaches} counts as of up to {until}, and was left out"
+            "the clock of {url} was set back: what it wrote since counts as of up to {until}, which is still to come, and was left out"
         ));
     }
     let (dir, at, size) = (target.display(), text_of_ms(at_ms), format_size(restored.bytes));

@@ -64,16 +64,8 @@ fn flush_loop(inner: &Inner) {
         inner.remove_old_log();
         inner.observe_space();
         inner.observe_writes();
-        let pause = match inner.flush_step() {
-            Ok(true) => continue,
-            Ok(false) => TICK,
-            Err(error) if error.may_pass() => RETRY,
-            Err(_) => {
-                inner.background.pause(RETRY);
-                continue;
-            }
-        };
-        seen = inner.background.wait(seen, pause);
+        let worked = inner.flush_step();
+        rest(inner, worked, &mut seen);
     }
 }
 
@@ -81,12 +73,19 @@ fn compact_loop(inner: &Inner, pace: Pace) {
     inner.env.clock.lower_thread_priority(pace.priority());
     let mut seen = 0;
     while !inner.background.is_stopping() {
-        let pause = match inner.compact_step(pace) {
-            Ok(true) => continue,
-            Ok(false) => TICK,
-            Err(_) => RETRY,
-        };
-        seen = inner.background.wait(seen, pause);
+        let worked = inner.compact_step(pace);
+        rest(inner, worked, &mut seen);
+    }
+}
+
+/// Waits for more work, if there was none.
+fn rest(inner: &Inner, worked: Result<bool, Error>, seen: &mut u64) {
+    match worked {
+        Ok(true) => {}
+        Ok(false) => *seen = inner.background.wait(*seen, TICK),
+        // Whoever is woken may be told that it has passed.
+        Err(error) if error.may_pass() => *seen = inner.background.wait(*seen, RETRY),
+        Err(_) => inner.background.pause(RETRY),
     }
 }
 

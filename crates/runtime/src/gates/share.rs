@@ -119,9 +119,10 @@ impl FairShare {
         self.in_the_way(address, None, amount).map(drop)
     }
 
-    /// Whether there is room without anybody giving way.
+    /// Whether somebody who asks for `amount` gets it at once, without anybody giving way. Those who were displaced have theirs until they
+    /// leave, and whoever was promised something is first.
     pub(super) fn has_room(&self, amount: u64) -> bool {
-        self.wanted == 0 || self.wanted + amount <= self.max
+        self.promised.is_empty() && (self.granted == 0 || self.granted + amount <= self.max)
     }
 
     /// What no client address gets more of as long as others want it.

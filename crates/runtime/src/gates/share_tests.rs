@@ -151,6 +151,24 @@ fn nodes_and_clients_give_way_to_each_other_only_when_they_are_slow() {
     assert!(!table.share.has_room(1), "repair has nobody displaced");
 }
 
+/// It was only promised, and a later wish of the same holder was a second one: a panic.
+#[test]
+fn there_is_no_room_before_those_who_give_way_have_left() {
+    let mut table = Table::new(100);
+    let (slow, _) = table.enter(client(1), 60, 0).expect("room");
+    table.pass(WINDOW_MS + 500);
+    let (waiting, displaced) = table.enter(client(2), 50, FAST).expect("room");
+    assert_eq!((displaced, table.share.is_granted(waiting)), (vec![slow], false));
+    assert!(!table.share.has_room(10), "the other one is first");
+    table.leave(waiting);
+    assert!(!table.share.has_room(50), "most of it is not there yet");
+    assert!(table.share.has_room(40));
+    let (small, _) = table.enter(client(3), 40, FAST).expect("room");
+    assert!(table.share.is_granted(small));
+    assert_eq!(table.leave(slow), []);
+    assert!(table.share.has_room(60));
+}
+
 #[test]
 fn time_in_which_nobody_looked_is_held_against_nobody() {
     let mut table = Table::new(1);

@@ -15,14 +15,14 @@ struct Setup {
 }
 
 /// `None`, and the reason is reported, if small disks cannot be had: then the test is skipped.
+fn small_disk() -> Option<SmallDisk> {
+    SmallDisk::new(DISK_MEGABYTES)
+        .inspect_err(|reason| skip(&format!("no small disk can be mounted: {reason}")))
+        .ok()
+}
+
 fn setup() -> Option<Setup> {
-    let disk = match SmallDisk::new(DISK_MEGABYTES) {
-        Ok(disk) => disk,
-        Err(reason) => {
-            skip(&format!("no small disk can be mounted: {reason}"));
-            return None;
-        }
-    };
+    let disk = small_disk()?;
     let ballast = disk.path_from_outside().join("ballast");
     fs::write(&ballast, vec![1; BALLAST_BYTES]).expect("room for the ballast");
     let launch = Launch::new().flag("--memory", "16MiB").wrapper(disk.wrapper());
@@ -136,26 +136,75 @@ fn deleting_and_waiting_makes_room_too() {
 }
 
 #[test]
-fn a_value_that_does_not_fit_leaves_nothing_behind() {
+fn values_that_do_not_fit_beside_each_other_leave_nothing_behind() {
     let Some(setup) = setup() else { return };
     let mut connection = setup.node.connect();
     connection.put("small", b"value");
-    let largest = value(3, 64 << 20);
+    let large = value(3, 32 << 20);
     for _ in 0..3 {
-        let head = format!(
-            "PUT {} HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n",
-            entity("largest"),
-            largest.len()
-        );
-        let mut other = setup.node.connect();
-        other.send(head);
-        // It may be refused at once, or when the disk turns out to be too small.
-        let _ = other.try_send(&largest);
-        assert_refusal(&other.response(), 507, "PUT of more than there is room for");
-        assert_eq!(connection.value("largest"), None);
+        let mut others = ["one", "other"].map(|key| (key, setup.node.connect()));
+        for (key, other) in &mut others {
+            // There is room for either.
+            let length = large.len();
+            other
+                .send(format!("PUT {} HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n", entity(key)));
+        }
+        for (_, other) in &mut others {
+            let _ = other.try_send(&large);
+        }
+        let mut refused = 0;
+        for (key, other) in &mut others {
+            let response = other.response();
+            if response.status == 201 {
+                connection.delete(key);
+                continue;
+            }
+            assert_refusal(&response, 507, "PUT of more than there is room for");
+            assert_eq!(connection.value(key), None);
+            refused += 1;
+        }
+        assert!(refused > 0, "both had room");
     }
     wait_until("room for something small", || {
         connection.request("PUT", &entity("small"), Some(b"new")).status == 201
     });
     assert_eq!(connection.value("small").as_deref(), Some(&b"new"[..]));
+}
+
+/// All of it was taken up to where the disk was full, and then refused.
+#[test]
+fn a_value_that_there_is_no_room_for_is_refused_before_it_is_sent() {
+    let Some(Setup { node, .. }) = &setup() else { return };
+    let before = refused_count(node);
+    let mut connection = node.connect();
+    connection.send(format!(
+        "PUT {} HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+        entity("large"),
+        60 << 20
+    ));
+    assert_refusal(&connection.response(), 507, "a value that is longer than there is room for");
+    assert_eq!(refused_count(node) - before, 1);
+    node.connect().put("smaller", &value(1, 1 << 20));
+}
+
+/// A replica that had it on its disk asked for room for it once more, and refused it.
+#[test]
+fn a_replica_takes_a_value_that_its_disk_has_room_for_once() {
+    let Some(disk) = small_disk() else { return };
+    let launches: Vec<Launch> = (0..3).map(|_| Launch::patient().flag("--memory", "16MiB")).collect();
+    let urls = launches.iter().map(Launch::url).collect::<Vec<_>>().join(",");
+    let mut launches = launches.into_iter().map(|launch| launch.flag("--cluster", &urls));
+    let small = launches.next().expect("a first one").wrapper(disk.wrapper());
+    let small = small.data(&disk.path().join("data"));
+    let nodes: Vec<Node> =
+        std::iter::once(small.start()).chain(launches.by_ref().map(Launch::start)).collect();
+    let node = &nodes[1];
+    let everywhere = |key: &str| format!("{}&replicas=3/3", entity(key));
+    wait_until("all nodes", || {
+        node.connect().request("PUT", &everywhere("small"), Some(b"value")).status == 201
+    });
+    let large = value(1, 48 << 20);
+    let response = node.connect().request("PUT", &everywhere("large"), Some(&large));
+    assert_eq!(response.status, 201, "{}", response.text());
+    assert!(nodes[0].connect().value("large").is_some_and(|found| found == large));
 }

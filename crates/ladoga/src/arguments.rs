@@ -247,7 +247,7 @@ pub(crate) struct ExpireArguments {
 impl ExpireArguments {
     /// How long the value is to live, by whichever way it was said.
     pub(crate) fn life(&self) -> Life {
-        self.life.or(self.ttl).unwrap_or(Life::Unlimited)
+        self.life.or(self.ttl).expect("one of them is required")
     }
 }
 

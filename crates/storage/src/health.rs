@@ -90,8 +90,8 @@ impl Health {
         }
     }
 
-    /// Notes that nothing is lacking.
-    pub(crate) fn lacks_nothing(&self) {
+    /// What needs room and descriptors has succeeded: the next lack is a new one.
+    pub(crate) fn forget_lack(&self) {
         self.has_told_of_lack.store(false, Ordering::Relaxed);
     }
 

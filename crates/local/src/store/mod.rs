@@ -89,8 +89,8 @@ pub trait LocalStore: 'static {
     /// The newest cell of a key, deletions included: at once if memory can tell.
     fn get_cell(&self, key: &[u8]) -> Lookup;
 
-    /// Whether a write with this many bytes of value would be taken now. Asked before the value is read. A put that a full disk refuses is
-    /// counted.
+    /// Whether a write would be taken now of which this many bytes of value are still to be stored: of one that was uploaded, none. Asked
+    /// before the value is read. A put that a full disk refuses is counted.
     fn admit(&self, kind: WriteKind, value_bytes: u64) -> Result<(), StoreError>;
 
     /// Whether a value would be taken now. This is no write, so none is counted as refused.

@@ -168,9 +168,7 @@ pub(crate) async fn take_large<S: Store>(
         return Ok(WriteAnswer::Applied);
     };
     let mut upload = replica.store.upload().await.map_err(refused)?;
-    let mut bytes = 0;
     while let Some((piece, rest)) = pieces.next().await.map_err(refused)? {
-        bytes += piece.len() as u64;
         replica.cluster.pace.draw_piece(piece.len() as u64).await;
         upload = upload.write(piece).await.map_err(refused)?;
         pieces = rest;
@@ -178,5 +176,5 @@ pub(crate) async fn take_large<S: Store>(
     let finished = upload.finish().await.map_err(refused)?;
     let arrival = replica::arrival(replica, key, stamp.version, Origin::Exchange);
     let origin = (Origin::Exchange, None);
-    replica::apply_upload(replica, (key, stamp), (finished, bytes), arrival, origin).await
+    replica::apply_upload(replica, (key, stamp), finished, arrival, origin).await
 }

@@ -119,8 +119,8 @@ pub(crate) fn accept<S: Store>(
         let inline_bytes = value.as_ref().map_or(0, Value::inline_bytes);
         let value_bytes = value.as_ref().map(|value| match value {
             Value::Inline(_) => inline_bytes,
-            // No more is asked of the memory.
-            Value::Large(_) => replica.store.upload_bytes_min(),
+            // It is on the disk.
+            Value::Large(_) => 0,
         });
         let admitted = let_in(&replica, stamp, value_bytes)?;
         let (key_hash, ballot) = (xxh3_64(&key), stamp.version);

@@ -32,7 +32,7 @@ pub(crate) fn large_value_of(found: Option<StoredCell>, version: Version) -> Opt
     }
 }
 
-/// Whether a replica takes a cell with this stamp now, with a value of so many bytes or none.
+/// Whether a replica takes a cell with this stamp now, with a value of which so many bytes are still to be stored, or none.
 pub(crate) fn admit<S: Store>(
     replica: &OwnReplica<S>,
     stamp: Stamp,
@@ -73,11 +73,12 @@ pub(crate) fn apply<S: Store>(
 pub(crate) async fn apply_upload<S: Store>(
     replica: &OwnReplica<S>,
     (key, stamp): (&Bytes, Stamp),
-    (upload, bytes): (FinishedUpload<S>, u64),
+    upload: FinishedUpload<S>,
     arrival: Arrival,
     (origin, durability): (Origin, Option<Durability>),
 ) -> Result<WriteAnswer, Refusal> {
-    let admitted = admit(replica, stamp, Some(bytes), origin)?;
+    // The value is on the disk.
+    let admitted = admit(replica, stamp, Some(0), origin)?;
     let cell = Cell { stamp, value: Some(Value::Large(upload)) };
     let applied = replica.store_for(durability).apply([(&key[..], cell)]).await;
     drop(admitted);

@@ -262,7 +262,7 @@ pub(super) fn finish_upload<S: Store>(
     (origin, durability): (Origin, Option<Durability>),
 ) {
     let taken = session.opened.uploads.borrow_mut().remove(&stream);
-    let Some(Uploading { upload: Some(upload), bytes, permit }) = taken else {
+    let Some(Uploading { upload: Some(upload), permit, .. }) = taken else {
         return session.answer(asked.number, &Answer::Gone);
     };
     permit.rests();
@@ -276,7 +276,7 @@ pub(super) fn finish_upload<S: Store>(
         };
         drop(permit);
         let asked = (origin, durability);
-        let outcome = apply_upload(&replica, (&key, stamp), (finished, bytes), arrival, asked).await;
+        let outcome = apply_upload(&replica, (&key, stamp), finished, arrival, asked).await;
         if let Ok(WriteAnswer::Applied | WriteAnswer::Superseded { .. }) = outcome {
             acknowledged(&replica, Some(stamp.version));
         }

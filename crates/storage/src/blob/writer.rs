@@ -94,7 +94,7 @@ impl BlobWriter {
         }
         self.file.sync_data().map_err(Error::io("sync", self.path()))?;
         self.blob.registry().sync_names()?;
-        self.blob.registry().health().lacks_nothing();
+        self.blob.registry().health().forget_lack();
         let pointer = BlobPointer { file: self.blob.number(), len: self.len, crc: self.crc };
         Ok(FinishedBlob { blob: self.blob, pointer })
     }

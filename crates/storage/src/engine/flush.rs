@@ -44,7 +44,7 @@ impl Inner {
         // What the patient thread has written of it meanwhile.
         self.discard_written();
         self.background.flush_failures.flushed();
-        self.health.lacks_nothing();
+        self.health.forget_lack();
         self.shared.counters.flushes.add(1);
         self.shared.counters.flush_bytes.add(bytes);
         self.retire_segment(memtable.wal_number());

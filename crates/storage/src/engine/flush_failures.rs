@@ -1,4 +1,3 @@
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -14,14 +13,14 @@ pub(super) const FLUSH_FAILURES_APART: Duration = Duration::from_secs(1);
 /// Flushes that failed.
 #[derive(Default)]
 pub(super) struct FlushFailures {
-    failures: AtomicU64,
-    put_off: AtomicU64,
-    last: Mutex<Last>,
+    seen: Mutex<Seen>,
 }
 
 #[derive(Default)]
-struct Last {
+struct Seen {
+    failures: u64,
     error: Option<Error>,
+    put_off: u64,
     /// Why a flush was put off, the last time.
     put_off_for: Option<Error>,
     /// In a row, for a reason that is not known to pass, and apart from each other.
@@ -43,44 +42,46 @@ pub(super) enum Failed {
 
 impl FlushFailures {
     pub(super) fn note(&self, error: &Error, now_ns: u64) -> Failed {
-        let mut last = self.last.lock();
-        last.error = Some(error.clone());
-        self.failures.fetch_add(1, Ordering::Release);
+        let mut seen = self.seen.lock();
+        seen.failures += 1;
+        seen.error = Some(error.clone());
         if error.may_pass() {
-            last.put_off_for = Some(error.clone());
-            self.put_off.fetch_add(1, Ordering::Release);
+            seen.put_off += 1;
+            seen.put_off_for = Some(error.clone());
             return Failed::PutOff;
         }
-        let since_last = Duration::from_nanos(now_ns.saturating_sub(last.counted_ns));
-        if last.counted > 0 && since_last < FLUSH_FAILURES_APART {
+        let since_last = Duration::from_nanos(now_ns.saturating_sub(seen.counted_ns));
+        if seen.counted > 0 && since_last < FLUSH_FAILURES_APART {
             return Failed::Again;
         }
-        (last.counted, last.counted_ns) = (last.counted + 1, now_ns);
-        if last.counted < FLUSH_FAILURES_MAX { Failed::Counted } else { Failed::ForGood }
+        (seen.counted, seen.counted_ns) = (seen.counted + 1, now_ns);
+        if seen.counted < FLUSH_FAILURES_MAX { Failed::Counted } else { Failed::ForGood }
     }
 
     /// Notes a flush that succeeded.
     pub(super) fn flushed(&self) {
-        self.last.lock().counted = 0;
+        self.seen.lock().counted = 0;
     }
 
     /// How many there were.
     pub(super) fn count(&self) -> u64 {
-        self.failures.load(Ordering::Acquire)
+        self.seen.lock().failures
     }
 
-    /// Why the last one failed, if there were more than `seen`.
-    pub(super) fn since(&self, seen: u64) -> Option<Error> {
-        if self.count() == seen { None } else { self.last.lock().error.clone() }
+    /// Why the last one failed, if there were more than so many.
+    pub(super) fn since(&self, count: u64) -> Option<Error> {
+        let seen = self.seen.lock();
+        seen.error.clone().filter(|_| seen.failures > count)
     }
 
     /// How many were put off.
     pub(super) fn put_off(&self) -> u64 {
-        self.put_off.load(Ordering::Acquire)
+        self.seen.lock().put_off
     }
 
-    /// Why flushes have to wait, if more were put off than `seen`.
-    pub(super) fn put_off_since(&self, seen: u64) -> Option<Error> {
-        if self.put_off() == seen { None } else { self.last.lock().put_off_for.clone() }
+    /// Why flushes have to wait, if more than so many were put off.
+    pub(super) fn put_off_since(&self, count: u64) -> Option<Error> {
+        let seen = self.seen.lock();
+        seen.put_off_for.clone().filter(|_| seen.put_off > count)
     }
 }

@@ -66,9 +66,12 @@ fn connections_that_come_and_go_at_the_limit_do_not_fill_the_log() {
     drop(refused(&node, &mut client, &mut kept));
     let mut rounds = 0;
     while rounds < 40 {
-        let before = count(&mut client, "ladoga_connections");
-        drop(kept.pop());
-        wait_until("a connection that is gone", || count(&mut client, "ladoga_connections") < before);
+        // None is left if the node needed the descriptor of the last one for something else, for a while.
+        if let Some(connection) = kept.pop() {
+            let before = count(&mut client, "ladoga_connections");
+            drop(connection);
+            wait_until("a connection that is gone", || count(&mut client, "ladoga_connections") < before);
+        }
         let held = kept.len();
         drop(refused(&node, &mut client, &mut kept));
         rounds += usize::from(kept.len() > held);

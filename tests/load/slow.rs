@@ -101,6 +101,32 @@ fn ranges_of_long_values_that_nobody_reads_take_a_piece_each() {
     );
 }
 
+/// What has been read waits in memory until its connection has its turn: so no more is read before it had.
+#[test]
+fn long_values_that_many_ask_for_at_once_are_read_a_few_at_a_time() {
+    const CLIENTS: u64 = 500;
+    const LENGTH: usize = 250_000;
+    /// Less than half of all the values.
+    const GROWN: u64 = 48 * MIB;
+    let mut node = Launch::patient().flag("--memory", "16MiB").flag("--threads", "1").start();
+    let mut writer = node.connect();
+    for index in 0..CLIENTS {
+        writer.put(format!("key{index}"), &value(index, LENGTH));
+    }
+    drop(writer);
+    node.restart();
+    let before = node.peak_resident_bytes();
+    let mut clients: Vec<Connection> = (0..CLIENTS).map(|_| node.connect()).collect();
+    for (client, index) in clients.iter_mut().zip(0..) {
+        client.send_request("GET", &entity(format!("key{index}")), None);
+    }
+    for (client, index) in clients.iter_mut().zip(0..) {
+        assert!(client.response().body == value(index, LENGTH), "key{index}");
+    }
+    let peak = node.peak_resident_bytes();
+    assert!(peak < before + GROWN, "{} MiB resident, {} MiB before", peak / MIB, before / MIB);
+}
+
 #[test]
 fn a_reader_that_pauses_gets_its_snapshot_however_much_is_written_meanwhile() {
     let node = small_node();

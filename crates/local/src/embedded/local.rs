@@ -19,6 +19,7 @@ use super::commit::{
 use super::follow::{EmbeddedFollower, Following, Reached};
 use super::pieces::RangePieces;
 use super::pool::DiskHandle;
+use super::pool_reads::PoolReads;
 use super::queued::{Queued, Unqueued};
 use super::range::RecordReader;
 use super::read::large_value;
@@ -45,6 +46,8 @@ pub struct Local {
     disk: DiskHandle,
     /// Where this loop has a ring to read blocks by.
     pub(super) reads: Option<Rc<Reads>>,
+    /// Where it has none.
+    pool_reads: Rc<PoolReads>,
     /// Updates that wait for the disk before they are queued.
     unqueued: Rc<Counter<u64>>,
     /// By what its changes are followed.
@@ -74,10 +77,12 @@ impl Local {
         supervisor.spawn_local("commit", inline.run(Rc::clone(&commit_trigger)));
         let disk = DiskHandle { pool: Arc::clone(&store.pool), inbox };
         let following = Following::start(store, supervisor);
+        let pool_reads = PoolReads::start(disk.clone(), supervisor);
         Local {
             following,
             checkpoints: Arc::clone(&store.checkpoints),
-            reads: store.start_reads(&disk, supervisor),
+            reads: store.start_reads(&pool_reads, supervisor),
+            pool_reads,
             engine: Arc::clone(&store.engine),
             queued: Queued { write_queue, waiters, commit_trigger, durability: queue.durability(None) },
             queue,
@@ -129,14 +134,11 @@ impl Local {
         answer: impl FnOnce(ladoga_storage::Cell, &DiskHandle) -> Option<T> + 'static,
     ) -> Lookup<T> {
         let disk = self.disk.clone();
-        if let Some(reads) = &self.reads {
-            let found = reads.go_on(read);
-            return Lookup::Later(Box::pin(
-                async move { Ok(found.await?.and_then(|cell| answer(cell, &disk))) },
-            ));
-        }
-        let found = disk.submit(move || read.finish().map_err(|error| read_error(&error)));
-        Lookup::Later(Box::pin(async move { Ok(found.await?.and_then(|cell| answer(cell, &disk))) }))
+        let found = match &self.reads {
+            Some(ring) => ring.go_on(read),
+            None => self.pool_reads.go_on(read),
+        };
+        Lookup::Later(Box::pin(async move { Ok(found.take().await?.and_then(|cell| answer(cell, &disk))) }))
     }
 }
 

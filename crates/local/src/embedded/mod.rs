@@ -20,6 +20,7 @@ mod kept_log;
 mod local;
 mod pieces;
 mod pool;
+mod pool_reads;
 mod queued;
 mod range;
 mod read;
@@ -48,6 +49,7 @@ use engine_metrics::engine_metrics;
 use feed::Feed;
 use ladoga_runtime::Supervisor;
 use pool::Pool;
+use pool_reads::PoolReads;
 use reads::{RING_READS_MAX, ReadCounters, Reads};
 use scan::Scan;
 
@@ -193,13 +195,14 @@ impl Embedded {
     }
 
     /// A ring for the calling event loop, if the system permits one.
-    fn start_reads(&self, disk: &pool::DiskHandle, supervisor: &Supervisor) -> Option<Rc<Reads>> {
+    fn start_reads(&self, on_pool: &Rc<PoolReads>, supervisor: &Supervisor) -> Option<Rc<Reads>> {
         if self.no_rings.is_some() {
             return None;
         }
         let ring = self.disk.read_ring(RING_READS_MAX);
-        let reads = ring
-            .and_then(|ring| Reads::start(ring, disk.clone(), Arc::clone(&self.read_counters), supervisor));
+        let reads = ring.and_then(|ring| {
+            Reads::start(ring, Rc::clone(on_pool), Arc::clone(&self.read_counters), supervisor)
+        });
         let warn =
             |error: &io::Error| tracing::warn!(%error, "an event loop has no io_uring; it reads by threads");
         reads.inspect_err(warn).ok()

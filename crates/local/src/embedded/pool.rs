@@ -73,6 +73,11 @@ fn closed() -> StoreError {
     StoreError::Unreadable { reason: "the store was closed before it could be read".to_owned() }
 }
 
+/// The answer to a job that has no place in the queue.
+pub(super) fn queue_is_full() -> StoreError {
+    StoreError::OverCapacity { bound: "the queue of disk reads is full" }
+}
+
 impl Pool {
     /// As many threads as go with a memory budget.
     pub(super) fn start(workers: &dyn Workers, memory_bytes: u64) -> io::Result<Pool> {
@@ -110,6 +115,12 @@ impl Pool {
             // A job is dropped undone with the pool only.
             Poll::Ready(answer.unwrap_or_else(|_| Err(closed())))
         }))
+    }
+
+    /// Does `job`, which says itself what came of it, on a thread that may wait; drops it at once if there is no place for it in the
+    /// queue. It may not panic.
+    pub(super) fn do_or_drop(&self, job: impl FnOnce() + Send + 'static) {
+        let _ = self.shared.push(Box::new(job));
     }
 
     pub(super) fn metrics(&self) -> [Metric; 3] {
@@ -152,7 +163,7 @@ impl PoolShared {
         let mut queue = self.queue.lock();
         if queue.closed || queue.jobs.len() >= IO_QUEUE_JOBS_MAX {
             queue.refused += 1;
-            return Err(StoreError::OverCapacity { bound: "the queue of disk reads is full" });
+            return Err(queue_is_full());
         }
         queue.jobs.push_back(job);
         let first = queue.idle.trailing_zeros();

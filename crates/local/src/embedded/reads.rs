@@ -1,6 +1,6 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,27 +11,26 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use ladoga_env::{EndedRead, FilePart, ReadRing};
-use ladoga_storage::{Cell, PendingRead, Progress};
+use ladoga_storage::{PendingRead, Progress};
 use slab::Slab;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::pool::DiskHandle;
+use super::pool::queue_is_full;
+use super::pool_reads::{PoolReads, Read};
 use super::{panicked, read_error};
-use crate::store::{Later, Metric, StoreError};
+use crate::store::Metric;
 use ladoga_runtime::{OneShot, Supervisor};
 
 /// Reads of the disk that an event loop has under way at a time.
 pub(super) const RING_READS_MAX: usize = 256;
-/// What they may read together; a single one may be longer.
+/// What they may read together; a single one may be longer. Once as much has been read, those who wait for it have their turn
+/// before more is: what the system has in memory is there as soon as it is asked for, and each answer keeps its value.
 const RING_BYTES_MAX: usize = 4 << 20;
 /// Reads of an event loop that may wait for those.
 const RING_QUEUE_READS_MAX: usize = 1024;
 /// After the system has refused to take reads, they are tried again.
 const RING_RETRY_MS: u64 = 10;
-
-/// The answer to a point read.
-pub(super) type Read = Result<Option<Cell>, StoreError>;
 
 /// The point reads of one event loop that memory cannot answer. A ring of this loop reads their blocks: one system call submits
 /// all that a turn of the loop asks for, and each read resumes once its block is there.
@@ -39,7 +38,8 @@ pub(super) type Read = Result<Option<Cell>, StoreError>;
 /// A read runs to its end even if nobody waits for it any more.
 pub(super) struct Reads {
     state: RefCell<ReadQueue>,
-    disk: DiskHandle,
+    /// Where a read goes on that needs more than a block.
+    on_pool: Rc<PoolReads>,
     counters: Arc<ReadCounters>,
 }
 
@@ -53,21 +53,14 @@ struct ReadQueue {
 /// A point read, and where its answer goes.
 struct Reader {
     read: Box<PendingRead>,
-    answer: Rc<OneShot<Answer>>,
-}
-
-/// The state in which the ring leaves a point read.
-enum Answer {
-    Here(Read),
-    /// It needs more than a block, and goes on in the pool, which may wait.
-    OnPool(Later<Read>),
+    answer: Rc<OneShot<Read>>,
 }
 
 impl Reads {
     /// Starts to read by `ring` for as long as the event loop runs. Called within its runtime.
     pub(super) fn start(
         ring: Box<dyn ReadRing>,
-        disk: DiskHandle,
+        on_pool: Rc<PoolReads>,
         counters: Arc<ReadCounters>,
         supervisor: &Supervisor,
     ) -> io::Result<Rc<Reads>> {
@@ -79,35 +72,27 @@ impl Reads {
         let register = |own| AsyncFd::with_interest(own, Interest::READABLE);
         let readable = descriptor.map(register).transpose()?;
         counters.rings.fetch_add(1, Ordering::Relaxed);
-        let reads = Rc::new(Reads { state: RefCell::default(), disk, counters });
+        let reads = Rc::new(Reads { state: RefCell::default(), on_pool, counters });
         let driver = Driver { ring, reads: Rc::clone(&reads), readers: Slab::new(), bytes: 0, readable };
         supervisor.spawn_local("reads", driver.run());
         Ok(reads)
     }
 
     /// Goes on with a read that memory cannot answer.
-    pub(super) fn go_on(&self, read: Box<PendingRead>) -> impl Future<Output = Read> + use<> + 'static {
-        let answer = Rc::<OneShot<Answer>>::default();
+    pub(super) fn go_on(&self, read: Box<PendingRead>) -> Rc<OneShot<Read>> {
+        let answer = Rc::<OneShot<Read>>::default();
         if self.state.borrow().queue.len() >= RING_QUEUE_READS_MAX {
             self.counters.refused.fetch_add(1, Ordering::Relaxed);
-            let bound = "the queue of disk reads is full";
-            answer.set(Answer::Here(Err(StoreError::OverCapacity { bound })));
+            answer.set(Err(queue_is_full()));
         } else {
             self.queue(Reader { read, answer: Rc::clone(&answer) });
         }
-        async move {
-            match answer.take().await {
-                Answer::Here(read) => read,
-                Answer::OnPool(later) => later.await,
-            }
-        }
+        answer
     }
 
     fn queue(&self, reader: Reader) {
         let Some(part) = reader.read.needs() else {
-            let Reader { read, answer } = reader;
-            let finished = self.disk.submit(move || read.finish().map_err(|error| read_error(&error)));
-            return answer.set(Answer::OnPool(finished));
+            return self.on_pool.finish(reader.read, reader.answer);
         };
         let mut state = self.state.borrow_mut();
         state.queue.push_back((part, reader));
@@ -139,6 +124,9 @@ impl Driver {
                 tracing::warn!(%error, "the system accepts no reads for now");
                 tokio::time::sleep(Duration::from_millis(RING_RETRY_MS)).await;
             }
+            if self.may_send_next() {
+                tokio::task::yield_now().await;
+            }
         }
     }
 
@@ -163,18 +151,21 @@ impl Driver {
         .await;
     }
 
-    /// Submits what is queued and resumes what has ended, until nothing more is to be submitted.
+    /// Submits what is queued and resumes what has ended, until nothing more is to be submitted, or those who asked for it have
+    /// as much to take.
     fn turn(&mut self, ended: &mut Vec<EndedRead>) -> io::Result<()> {
+        let mut read_bytes = 0;
         loop {
             self.push();
             let turned = self.ring.turn(ended);
             for EndedRead { token, bytes } in ended.drain(..) {
                 let (len, reader) = self.readers.remove(token as usize);
                 self.bytes -= len;
+                read_bytes += len;
                 self.reads.resume(reader, bytes);
             }
             turned?;
-            if !self.may_send_next() {
+            if read_bytes >= RING_BYTES_MAX || !self.may_send_next() {
                 return Ok(());
             }
         }
@@ -209,10 +200,10 @@ impl Reads {
             read.resume(bytes)
         }));
         match resumed.map(|resumed| resumed.map_err(|error| read_error(&error))) {
-            Ok(Ok(Progress::Done(cell))) => answer.set(Answer::Here(Ok(cell))),
+            Ok(Ok(Progress::Done(cell))) => answer.set(Ok(cell)),
             Ok(Ok(Progress::Paused(read))) => self.queue(Reader { read, answer }),
-            Ok(Err(error)) => answer.set(Answer::Here(Err(error))),
-            Err(_) => answer.set(Answer::Here(Err(panicked()))),
+            Ok(Err(error)) => answer.set(Err(error)),
+            Err(_) => answer.set(Err(panicked())),
         }
     }
 }

@@ -8,7 +8,7 @@ use tokio::runtime::{Builder, LocalOptions};
 
 use super::*;
 use crate::embedded::{Embedded, Local};
-use crate::store::{LocalStore, Lookup, Store, StoredCell};
+use crate::store::{Later, LocalStore, Lookup, Store, StoreError, StoredCell};
 
 const KEYS: u64 = 1_000;
 /// How long anything may take before the test calls it lost.

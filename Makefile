@@ -42,14 +42,21 @@ if [ -n "$$missing" ]; then \
 fi
 endef
 
+# Builds a release with these flags. The profile that it is optimized by fits one compiler.
+define release
+@[ "$$(rustc --version | cut -d' ' -f1,2)" = "$$(head -n 1 pgo/compiler)" ] || \
+	echo "note: the profile for this build was made with $$(head -n 1 pgo/compiler); without one that fits, requests take up to a tenth more CPU (make pgo)" >&2
+cargo build --release -p ladoga $(1)
+endef
+
 .DEFAULT_GOAL := help
-.PHONY: help run cluster cassandra test bench deb fmt clean build-tools test-tools bench-tools
+.PHONY: help run cluster cassandra test bench pgo deb fmt clean build-tools test-tools bench-tools
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: build-tools ## build the node and run it on 127.0.0.1:8080 (settings: make run ARGS="--memory 1GiB")
-	cargo build --release -p ladoga $(EMBEDDED)
+	$(call release,$(EMBEDDED))
 	@echo
 	@echo "Try it from another terminal; Ctrl-C here stops the node and loses nothing:"
 	@echo "  curl -i -X PUT --data-binary 'deep and cold' '$(URL)/entity?id=lake'"
@@ -69,7 +76,7 @@ CLUSTER_DATA  ?= ladoga-cluster-data
 CLUSTER_URLS  := http://127.0.0.1:8081,http://127.0.0.1:8082,http://127.0.0.1:8083
 
 cluster: build-tools ## build the node and run three of them on 127.0.0.1:8081 to 8083
-	cargo build --release -p ladoga $(EMBEDDED)
+	$(call release,$(EMBEDDED))
 	@echo
 	@echo "Try it from another terminal; Ctrl-C here stops all three and loses nothing:"
 	@echo "  curl -i -X PUT --data-binary 'deep and cold' 'http://127.0.0.1:8081/v0/entity?id=lake'"
@@ -90,7 +97,7 @@ CASSANDRA_PORTS := 8091 8092
 
 cassandra: build-tools ## run three nodes of Cassandra, and two doors to them on 127.0.0.1:8091 and 8092
 	$(call install_missing,java:openjdk-17-jre-headless mvn:maven setpriv:util-linux)
-	cargo build --release -p ladoga
+	$(call release)
 	cargo build -p ladoga-cassandra-nodes
 	@echo
 	@echo "Three nodes of Cassandra are started; this takes up to a minute, and the first time they are fetched."
@@ -121,8 +128,11 @@ test: build-tools test-tools ## everything that must pass, the same as on the se
 bench: build-tools bench-tools ## every benchmark beside its reference, and one page of them: bench/out/page.html (takes an hour)
 	cargo run --release --manifest-path bench/Cargo.toml -- all $(ARGS)
 
+pgo: build-tools bench-tools ## make the profile that releases are optimized by anew: after a change of what requests do, or a new compiler
+	pgo/make
+
 deb: build-tools ## make a Debian package in target/
-	cargo build --release -p ladoga
+	$(call release)
 	ops/deb/build $(TARGET_DIR)/release/ladoga $(TARGET_DIR)
 
 fmt: ## format the code

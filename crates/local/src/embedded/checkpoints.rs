@@ -39,6 +39,8 @@ pub(super) struct Checkpoints {
     dir: PathBuf,
     /// Never locked during I/O.
     slots: Arc<Mutex<Slots>>,
+    /// What this store is called, once that was asked for. Locked while it is made or read: those who ask first may come together.
+    store: Mutex<Option<u128>>,
     /// Who releases what is left alone; from the first one on.
     reaper: OnceLock<Arc<dyn WorkerHandle>>,
 }
@@ -99,6 +101,7 @@ impl Checkpoints {
             workers: Arc::clone(&env.workers),
             dir,
             slots: Arc::default(),
+            store: Mutex::default(),
             reaper: OnceLock::new(),
         }
     }
@@ -157,6 +160,16 @@ impl Checkpoints {
 
     /// What this store is called, for ever.
     pub(super) fn store(&self) -> Result<u128, ladoga_storage::Error> {
+        let mut known = self.store.lock();
+        if let Some(store) = *known {
+            return Ok(store);
+        }
+        let store = self.read_or_make_store()?;
+        *known = Some(store);
+        Ok(store)
+    }
+
+    fn read_or_make_store(&self) -> Result<u128, ladoga_storage::Error> {
         let path = self.dir.join(STORE_FILE);
         let failed = |operation| {
             let path = path.clone();

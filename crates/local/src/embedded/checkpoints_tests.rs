@@ -2,7 +2,8 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
+use std::thread;
 use std::time::Duration;
 
 use ladoga_env::sim::{self, SimClock, SimDisk};
@@ -152,4 +153,22 @@ fn who_finds_all_checkpoints_taken_hears_how_long_to_wait() {
     );
     node.clock.advance(Duration::from_secs(43));
     node.begin().expect("that was long enough");
+}
+
+/// One made its file while another one replaced it: a backup failed, or named a store that there is not.
+#[test]
+fn backups_that_come_together_first_hear_one_name() {
+    for _ in 0..100 {
+        let node = Node::new();
+        let start = Barrier::new(4);
+        let name = || {
+            start.wait();
+            node.checkpoints.store().expect("a sound disk")
+        };
+        let names = thread::scope(|scope| {
+            let threads = [(); 4].map(|()| scope.spawn(name));
+            threads.map(|thread| thread.join().expect("no panic"))
+        });
+        assert_eq!(names, [names[0]; 4]);
+    }
 }

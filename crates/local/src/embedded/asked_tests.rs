@@ -306,7 +306,7 @@ fn syncs_that_were_asked_for_are_counted() {
 }
 
 /// The value of a counter that has no labels.
-fn counter(store: &Embedded, name: &str) -> u64 {
+pub(super) fn counter(store: &Embedded, name: &str) -> u64 {
     let metrics = store.metrics();
     let metric = metrics.iter().find(|metric| metric.name == name).expect("a metric");
     let MetricValue::Number(value) = metric.series[0].value else { panic!("{name} is no number") };

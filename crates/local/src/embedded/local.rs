@@ -46,7 +46,7 @@ pub struct Local {
     disk: DiskHandle,
     /// Where this loop has a ring to read blocks by.
     pub(super) reads: Option<Rc<Reads>>,
-    /// Where it has none.
+    /// What threads read for it: all, where it has no ring.
     pool_reads: Rc<PoolReads>,
     /// Updates that wait for the disk before they are queued.
     unqueued: Rc<Counter<u64>>,

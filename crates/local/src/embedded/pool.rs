@@ -123,6 +123,11 @@ impl Pool {
         let _ = self.shared.push(Box::new(job));
     }
 
+    /// Counts a job that its event loop has no place for.
+    pub(super) fn count_refused(&self) {
+        self.shared.queue.lock().refused += 1;
+    }
+
     pub(super) fn metrics(&self) -> [Metric; 3] {
         let queue = self.shared.queue.lock();
         [

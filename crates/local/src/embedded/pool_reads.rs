@@ -78,6 +78,7 @@ impl PoolReads {
     pub(super) fn finish(&self, read: Box<PendingRead>, answer: Rc<OneShot<Read>>) {
         let mut state = self.state.borrow_mut();
         if state.waiting.len() >= WAITING_READS_MAX {
+            self.disk.pool.count_refused();
             return answer.set(Err(queue_is_full()));
         }
         state.waiting.push_back((read, answer));

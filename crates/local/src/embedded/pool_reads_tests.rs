@@ -8,6 +8,7 @@ use tokio::runtime::{Builder, LocalOptions};
 
 use super::*;
 use crate::embedded::Embedded;
+use crate::embedded::asked_tests::counter;
 use crate::store::{Store, StoreError};
 
 /// How long anything may take before a test calls it lost.
@@ -82,6 +83,7 @@ fn what_finds_no_place_in_a_queue_is_told_so_and_nothing_else_is() {
         let pending: Vec<_> = (0..=most as u64).map(|n| begin(store, n % LONG_VALUES)).collect();
         let mut answers: Vec<_> = pending.into_iter().map(|read| reads.go_on(read)).collect();
         let refused = answers.pop().expect("one");
+        assert_eq!(counter(store, "ladoga_io_jobs_refused_total"), 1);
         assert!(matches!(take(refused).await, Err(StoreError::OverCapacity { .. })));
         for answer in answers {
             assert!(take(answer).await.expect("a sound disk").is_some());

@@ -250,6 +250,20 @@ impl LocalStore for WatchedLocal {
         })
     }
 
+    fn inspect<R: Send + 'static>(
+        &self,
+        key: &[u8],
+        decide: impl FnOnce(Option<NewestCell>) -> R + Send + 'static,
+    ) -> Later<Result<R, StoreError>> {
+        let both = |newest: Option<NewestCell>| (newest.as_ref().map(|n| n.stamp.version), decide(newest));
+        let (watcher, key, told) = (self.watcher.clone(), key.to_vec(), self.inner.inspect(key, both));
+        Box::pin(async move {
+            let (found, decided) = told.await?;
+            found.into_iter().for_each(|version| watcher.found(&key, version));
+            Ok(decided)
+        })
+    }
+
     fn update_together<R: Send + 'static>(
         &self,
         keys: Vec<Bytes>,

@@ -9,7 +9,6 @@ use ladoga_storage::{
     BLOB_BYTES_MIN, Cached, Durability, Engine, FinishedBlob, PendingRead, ReadTier, Side, WriteBatch,
     WriteState,
 };
-use parking_lot::Mutex;
 
 use super::cells::CellReader;
 use super::checkpoints::Checkpoints;
@@ -25,6 +24,7 @@ use super::range::RecordReader;
 use super::read::large_value;
 use super::reads::Reads;
 use super::restamp::Restamp;
+use super::updates::Answer;
 use super::upload::EmbeddedUpload;
 use super::upload::upload_error;
 use super::{Embedded, poison_reason, read_error};
@@ -40,16 +40,16 @@ const KEYS_READ_AT_A_TIME: usize = 32;
 /// The embedded engine, as one event loop reaches it.
 #[derive(Clone)]
 pub struct Local {
-    engine: Arc<Engine>,
+    pub(super) engine: Arc<Engine>,
     queue: Arc<CommitShared>,
-    queued: Queued,
+    pub(super) queued: Queued,
     disk: DiskHandle,
     /// Where this loop has a ring to read blocks by.
     pub(super) reads: Option<Rc<Reads>>,
     /// What threads read for it: all, where it has no ring.
     pool_reads: Rc<PoolReads>,
     /// Updates that wait for the disk before they are queued.
-    unqueued: Rc<Counter<u64>>,
+    pub(super) unqueued: Rc<Counter<u64>>,
     /// By what its changes are followed.
     following: Following,
     /// Copies for backups.
@@ -92,7 +92,7 @@ impl Local {
     }
 
     /// How far a read goes on the event loop before it is left to the ring or the pool.
-    fn tier(&self) -> ReadTier {
+    pub(super) fn tier(&self) -> ReadTier {
         // A ring finds what the page cache has as it is sent off, for all reads of a turn with one system call.
         if self.reads.is_some() { ReadTier::Memory } else { ReadTier::PageCache }
     }
@@ -128,7 +128,7 @@ impl Local {
     }
 
     /// The answer to a read that memory cannot answer, converted by `answer`.
-    fn later<T: 'static>(
+    pub(super) fn later<T: 'static>(
         &self,
         read: Box<PendingRead>,
         answer: impl FnOnce(ladoga_storage::Cell, &DiskHandle) -> Option<T> + 'static,
@@ -214,37 +214,28 @@ impl LocalStore for Local {
         value_bytes_max: u64,
         decide: impl FnOnce(Option<NewestCell>) -> (Option<NewCell<Local>>, R) + Send + 'static,
     ) -> Later<Result<R, StoreError>> {
-        let answer = Arc::<Mutex<Option<R>>>::default();
-        let answered = Arc::clone(&answer);
+        let answer = Answer::default();
+        let answered = answer.clone();
         let update = Update::new(key, value_bytes_max, move |newest| {
             let (cell, decided) = decide(newest);
-            *answered.lock() = Some(decided);
+            answered.give(decided);
             cell.map_or(Decision::Keep, Decision::Write)
         });
-        let take = move || answer.lock().take().expect("what is written was decided");
-        match self.engine.get_cell_cached(key, self.tier()) {
-            // The block is read before the update is queued, so that the group does not wait for the disk: the lookup then hits
-            // the cache.
-            Ok(Cached::NeedsDisk(read)) => {
-                let (found, queued) = (self.later(read, |_, _| Some(())), self.queued.clone());
-                let unqueued = Unqueued::begin(&self.unqueued);
-                Box::pin(async move {
-                    found.wait().await?;
-                    let written = queued.push_update(update);
-                    drop(unqueued);
-                    written.await?;
-                    Ok(take())
-                })
-            }
-            Ok(Cached::Found(_) | Cached::Absent) => {
-                let written = self.queued.push_update(update);
-                Box::pin(async move {
-                    written.await?;
-                    Ok(take())
-                })
-            }
-            Err(error) => Box::pin(ready(Err(read_error(&error)))),
-        }
+        self.commit_update(key, update, answer)
+    }
+
+    fn inspect<R: Send + 'static>(
+        &self,
+        key: &[u8],
+        decide: impl FnOnce(Option<NewestCell>) -> R + Send + 'static,
+    ) -> Later<Result<R, StoreError>> {
+        let answer = Answer::default();
+        let answered = answer.clone();
+        let update = Update::by_value(key, 0, move |newest| {
+            answered.give(decide(newest));
+            Decision::Keep
+        });
+        self.commit_update(key, update, answer)
     }
 
     fn update_together<R: Send + 'static>(
@@ -265,11 +256,11 @@ impl LocalStore for Local {
             Ok(keys) => keys.to_vec(),
             Err(error) => return Box::pin(ready(Err(error))),
         };
-        let answer = Arc::<Mutex<Option<R>>>::default();
-        let answered = Arc::clone(&answer);
+        let answer = Answer::default();
+        let answered = answer.clone();
         let update = Update::together(keys, (room.len(), bytes), move |newest| {
             let (cells, decided) = decide(newest);
-            *answered.lock() = Some(decided);
+            answered.give(decided);
             cells
         });
         let unqueued = (!on_disk.is_empty()).then(|| Unqueued::begin(&self.unqueued));
@@ -288,7 +279,7 @@ impl LocalStore for Local {
             };
             drop(unqueued);
             written.await?;
-            Ok(answer.lock().take().expect("what is written was decided"))
+            Ok(answer.take())
         })
     }
 

@@ -25,7 +25,7 @@ where
     /// Queues it, with room for a value of so many bytes.
     pub(super) fn queue(self: &Arc<Self>, queued: &Queued, key: &[u8], value_bytes_max: u64) -> Applied {
         let restamp = Arc::clone(self);
-        queued.push_update(Update::new(key, value_bytes_max, move |newest| {
+        queued.push_update(Update::by_value(key, value_bytes_max, move |newest| {
             restamp.decide(newest, value_bytes_max)
         }))
     }

@@ -1,4 +1,4 @@
-//! Updates of several keys: what they are told of the keys.
+//! What updates are told of their keys.
 
 use std::path::Path;
 
@@ -48,9 +48,9 @@ fn long_numbers_are_numbers_for_updates_of_several_keys_as_well() {
     });
 }
 
-/// All values of the keys together may be more than there is memory for; those of updates of one key are not.
+/// All values of the keys together may be more than there is memory for: those of many updates that only ask whether there is one, too.
 #[test]
-fn of_long_values_updates_of_several_keys_are_told_the_length() {
+fn of_long_values_updates_are_told_the_length() {
     for durability in [Durability::Always, Durability::Never] {
         on_a_loop(durability, async |local| {
             let keys = || [&b"long"[..], b"short", b"none"].map(Bytes::from_static).to_vec();
@@ -65,15 +65,17 @@ fn of_long_values_updates_of_several_keys_are_told_the_length() {
             let short = Some(Value::Inline(Bytes::from_static(&LONG[1..])));
             let expected = vec![Some(Value::Large(LONG.len() as u64)), short.clone(), None];
             // In a group with updates of the same keys, before and behind it.
+            let of_one = local.update(b"long", 100, |newest| (None, value(newest)));
             let first = told(&local);
-            let whole = local.update(b"long", 100, |newest| (None, value(newest)));
+            assert_eq!(of_one.await, Ok(expected[0].clone()));
+            let whole = local.inspect(b"long", value);
             let stamped = Stamp::new(Version { timestamp: 2, node: 0 });
             let restamped = local.restamp(b"long", move |_| (Some(stamped), ()));
             let replaced = local.update(b"short", 100, |_| (Some(cell(2, b"new")), ()));
             let last = told(&local);
             let whole_value = Some(Value::Inline(Bytes::from_static(LONG)));
             let first = first.await.expect("an answer");
-            // Whether what shares a group with an update of one key is told more is left open.
+            // Whether what shares a group with one that needs the value is told more is left open.
             assert!(first == expected || first == [whole_value.clone(), short, None], "{first:?}");
             assert_eq!(whole.await, Ok(whole_value.clone()));
             restamped.await.expect("it gets another stamp");
@@ -82,7 +84,7 @@ fn of_long_values_updates_of_several_keys_are_told_the_length() {
             let last = last.await.expect("an answer");
             assert_eq!(last[1..], [new.clone(), None]);
             assert_eq!(told(&local).await, Ok(vec![Some(Value::Large(LONG.len() as u64)), new, None]));
-            let found = local.update(b"long", 100, |newest| (None, newest)).await.expect("an answer");
+            let found = local.inspect(b"long", |newest| newest).await.expect("an answer");
             let found = found.expect("it is there");
             assert_eq!((found.stamp, found.value), (stamped, whole_value));
         });

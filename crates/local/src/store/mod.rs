@@ -115,6 +115,9 @@ pub trait LocalStore: 'static {
     /// the new cell, and the one that it was decided by, are as durable as other writes. If that fails, the cell may or may not be written. If the
     /// newest cell cannot be read, nothing is decided. If the answer is dropped, the update may or may not happen.
     ///
+    /// Of a value that is too long for a number, `decide` may get the length alone, as of a large one: the values that updates are decided by
+    /// may together be more than there is memory for.
+    ///
     /// `decide` runs inside the commit, maybe on another thread and with a lock held: it must be quick, and must not wait.
     fn update<R: Send + 'static>(
         &self,
@@ -123,10 +126,15 @@ pub trait LocalStore: 'static {
         decide: impl FnOnce(Option<NewestCell>) -> (Option<NewCell<Self>>, R) + Send + 'static,
     ) -> Later<Result<R, StoreError>>;
 
-    /// The same for several different keys: `decide` is called with the newest cell of each, and all cells that it returns are
+    /// An update that writes nothing, and of which `decide` gets the whole value, if that is in memory.
+    fn inspect<R: Send + 'static>(
+        &self,
+        key: &[u8],
+        decide: impl FnOnce(Option<NewestCell>) -> R + Send + 'static,
+    ) -> Later<Result<R, StoreError>>;
+
+    /// An update of several different keys: `decide` is called with the newest cell of each, and all cells that it returns are
     /// written, each with the number of its key, or none of them, also if the power fails meanwhile. They share one record of the log.
-    /// Of a value that is too long for a number, `decide` may get the length alone: the values of all keys may be more than there is
-    /// memory for.
     /// `room` has an entry for each cell that there may be: the number of its key, and how many bytes its value has at most. Fails
     /// with [`TooLargeTogether`](StoreError::TooLargeTogether), with nothing done, if that does not fit into one record.
     fn update_together<R: Send + 'static>(

@@ -226,6 +226,14 @@ impl LocalStore for Local {
         })
     }
 
+    fn inspect<R: Send + 'static>(
+        &self,
+        key: &[u8],
+        decide: impl FnOnce(Option<NewestCell>) -> R + Send + 'static,
+    ) -> Later<Result<R, StoreError>> {
+        self.update(key, 0, |newest| (None, decide(newest)))
+    }
+
     fn update_together<R: Send + 'static>(
         &self,
         keys: Vec<Bytes>,

@@ -53,9 +53,9 @@ pub(crate) fn prepare<S: Store>(
             if promised.is_ok() {
                 stability.past.promises(key_hash, ballot, has);
             }
-            (None, promised.map(|fence| (fence, newest)))
+            promised.map(|fence| (fence, newest))
         };
-        let decided = replica.store_for(durability).update(&key, 0, decide).await;
+        let decided = replica.store_for(durability).inspect(&key, decide).await;
         let decided = decided.map_err(|error| refusal(&error))?;
         let fences = replica.cluster.fences();
         let answer = match decided {

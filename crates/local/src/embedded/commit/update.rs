@@ -12,6 +12,8 @@ use crate::store::{NewestCell, StoreError};
 /// A decision about a key, or several, that is taken when it is committed.
 pub(in super::super) struct Update {
     subject: Subject,
+    /// Whether it is decided by the bytes of a value, however long, or writes them again.
+    needs_value: bool,
     cells_max: usize,
     bytes_max: usize,
 }
@@ -39,7 +41,8 @@ pub(in super::super) enum Decision {
 pub(super) type KnownCell = Cell<Bytes, FinishedBlob>;
 
 impl Update {
-    /// An update whose value has at most so many bytes in memory.
+    /// An update whose value has at most so many bytes in memory. Of a value that is too long for a number it may learn the length alone,
+    /// as of a large one.
     pub(in super::super) fn new(
         key: &[u8],
         value_bytes_max: u64,
@@ -48,19 +51,30 @@ impl Update {
         Update {
             cells_max: 1,
             bytes_max: WriteBatch::cell_bytes_max(key.len(), value_bytes_max as usize),
+            needs_value: false,
             subject: Subject::One(Bytes::copy_from_slice(key), Box::new(decide)),
         }
     }
 
-    /// An update of several different keys, which is decided by the newest cell of each, in the order of the keys. Of a value that is
-    /// too long for a number it learns the length, as of a large one. It comes to at most so many cells and encoded bytes, each cell
+    /// The same, and it learns the whole value, if that is in memory.
+    pub(in super::super) fn by_value(
+        key: &[u8],
+        value_bytes_max: u64,
+        decide: impl FnOnce(Option<NewestCell>) -> Decision + Send + 'static,
+    ) -> Update {
+        Update { needs_value: true, ..Update::new(key, value_bytes_max, decide) }
+    }
+
+    /// An update of several different keys, which is decided by the newest cell of each, in the order of the keys. It learns of them what
+    /// one of a single key does. It comes to at most so many cells and encoded bytes, each cell
     /// with the number of its key, which have to fit into one group.
     pub(in super::super) fn together(
         keys: Vec<Bytes>,
         (cells_max, bytes_max): (usize, usize),
         decide: impl FnOnce(Vec<Option<NewestCell>>) -> Vec<(usize, KnownCell)> + Send + 'static,
     ) -> Update {
-        Update { cells_max, bytes_max, subject: Subject::Together(keys, Box::new(decide)) }
+        let subject = Subject::Together(keys, Box::new(decide));
+        Update { subject, needs_value: false, cells_max, bytes_max }
     }
 
     /// The most cells that it comes to.
@@ -71,10 +85,6 @@ impl Update {
     /// The most that it takes in the log.
     pub(super) const fn bytes_max(&self) -> usize {
         self.bytes_max
-    }
-
-    const fn is_of_one(&self) -> bool {
-        matches!(self.subject, Subject::One(..))
     }
 
     fn keys(&self) -> &[Bytes] {
@@ -106,24 +116,24 @@ enum NotInline {
 }
 
 impl NewestCells {
-    /// Looks up what is stored before the group. There may be thousands of keys in updates of several, and each may have a long value:
-    /// so only those are kept that an update of a key alone may need.
+    /// Looks up what is stored before the group. There may be thousands of keys, and each may have a long value: so only those are kept
+    /// that an update needs.
     pub(super) fn look_up<E>(
         updates: &[Update],
         find: impl Fn(&[u8]) -> Result<Result<Option<KnownCell>, StoreError>, E>,
     ) -> Result<NewestCells, E> {
         let mut cells = HashMap::with_capacity(updates.len());
-        let keys = |are_alone: bool| {
-            let updates = updates.iter().filter(move |update| update.is_of_one() == are_alone);
-            updates.flat_map(Update::keys).map(move |key| (key, are_alone))
+        let keys = |whole: bool| {
+            let updates = updates.iter().filter(move |update| update.needs_value == whole);
+            updates.flat_map(Update::keys).map(move |key| (key, whole))
         };
-        for (key, is_alone) in keys(true).chain(keys(false)) {
+        for (key, is_whole) in keys(true).chain(keys(false)) {
             if !cells.contains_key(key) {
                 let found = find(key)?;
                 let before = found.as_ref().ok().and_then(|cell| cell.as_ref().map(Cell::mark));
                 let known = |cell: KnownCell| {
                     let cell = cell.map_large(NotInline::Blob);
-                    if is_alone { cell } else { without_long_value(cell) }
+                    if is_whole { cell } else { without_long_value(cell) }
                 };
                 let cell = found.map(|cell| cell.map(known));
                 cells.insert(key.clone(), Known { cell, before, is_in_group: false });
@@ -250,7 +260,7 @@ impl NotInline {
     fn into_blob(self) -> FinishedBlob {
         match self {
             NotInline::Blob(blob) => blob,
-            NotInline::LeftOut(_) => unreachable!("the value of a key with an update of its own is kept"),
+            NotInline::LeftOut(_) => unreachable!("the value of a key with an update that needs it is kept"),
         }
     }
 }

@@ -12,14 +12,32 @@ impl Inner {
         // After a failed sync it is unknown what was written, and the kernel may report success to the next one.
         self.check_writable()?;
         if self.writes.durable.load(Ordering::Acquire) + 1 < sequence {
-            // Groups before it asked for less, and may be in earlier segments.
-            let earlier = std::mem::take(&mut *self.writes.unsynced.lock());
-            earlier.values().try_for_each(|segment| self.sync_segment(segment))?;
+            // Groups before it asked for less.
+            self.sync_earlier_segments()?;
         }
         writer.wal.write_ahead();
         self.sync_timed(|| writer.wal.sync())?;
         self.writes.durable.fetch_max(sequence, Ordering::AcqRel);
         Ok(())
+    }
+
+    /// Makes durable what was written before, for an answer that nothing is written for: readers have seen it.
+    pub(super) fn sync_what_is_seen(&self, writer: &mut Writer) -> Result<(), Error> {
+        let written = writer.next_sequence - 1;
+        if self.writes.durable.load(Ordering::Acquire) >= written {
+            return Ok(());
+        }
+        let _syncing = self.writes.syncing.lock();
+        self.check_writable()?;
+        self.sync_earlier_segments()?;
+        self.sync_timed(|| writer.wal.sync())?;
+        self.writes.durable.fetch_max(written, Ordering::AcqRel);
+        Ok(())
+    }
+
+    fn sync_earlier_segments(&self) -> Result<(), Error> {
+        let earlier = std::mem::take(&mut *self.writes.unsynced.lock());
+        earlier.values().try_for_each(|segment| self.sync_segment(segment))
     }
 
     /// Makes the log durable up to what is written now. Writes go on meanwhile.

@@ -147,6 +147,9 @@ impl Inner {
             if records > 0 {
                 let sequence = self.append_to_log(&mut writer, batches, durability)?;
                 self.apply(&mut writer, sequence, batches);
+            } else if durability == Durability::Always {
+                // What it was decided by is to be as durable as what it would have written.
+                self.sync_what_is_seen(&mut writer)?;
             }
             Ok(Some(made))
         })

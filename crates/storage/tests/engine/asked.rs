@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ladoga_env::sim::{Fault, Operation, PowerCut, SimClock};
 use ladoga_env::{Clock, Env, Priority};
-use ladoga_storage::{Background, Durability, Engine, Error, Options, WriteState};
+use ladoga_storage::{Background, Durability, Engine, Error, Options, WriteBatch, WriteState};
 
 use crate::crash::{AT_OPERATION, AT_SYNC, POLICIES, Plan, assert_is_a_prefix};
 use crate::support::{Machine, Model, Write, batch, tiny_options};
@@ -97,6 +97,32 @@ fn what_asked_is_there_after_a_power_cut_and_what_did_not_ask_is_gone() {
         Model::default().with(&there).assert_held_by(&engine, 0, &format!("{node:?}"));
         let lost = groups[2..].iter().all(|(write, _)| engine.get(&write.key).unwrap().is_none());
         assert!(lost, "nobody synced them with {node:?}");
+    }
+}
+
+/// A condition that is not met is answered with the version that is there: a power cut must not take that back.
+#[test]
+fn what_decided_that_nothing_is_written_is_as_durable_as_what_would_have_been() {
+    for node in Durability::ALL {
+        for sealed_memtables in [0, 1, 2] {
+            let machine = Machine::new(1, tiny_options(node));
+            let (engine, mut model) = (machine.open().unwrap(), Model::default());
+            for n in 1_u64.. {
+                let writes = [Write::put(format!("key-{n}"), n, 200)];
+                write_as(&engine, &writes, Durability::Never).unwrap();
+                model.apply(&writes);
+                if engine.statistics().sealed_memtables == sealed_memtables {
+                    break;
+                }
+            }
+            let made = engine.try_write_made((1, 100), Durability::Always, Vec::<WriteBatch>::new).unwrap();
+            assert!(made.is_some(), "nothing is in its way");
+            drop(engine);
+            machine.disk.power_cut(PowerCut::LoseAll);
+            machine.disk.power_on();
+            let engine = machine.open().unwrap();
+            model.assert_held_by(&engine, 0, &format!("{node:?}, {sealed_memtables}"));
+        }
     }
 }
 

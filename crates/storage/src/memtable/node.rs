@@ -121,11 +121,17 @@ impl<'a> KeyNode<'a> {
     /// The newest version at or before `sequence`.
     #[inline]
     pub(super) fn record_at(self, sequence: u64) -> Option<Record<'a>> {
+        Some(self.value_at(sequence)?.record(self.key()))
+    }
+
+    /// The same without its key.
+    #[inline]
+    pub(super) fn value_at(self, sequence: u64) -> Option<ValueNode<'a>> {
         let mut value = self.newest();
         while value.sequence() > sequence {
             value = value.older()?;
         }
-        Some(value.record(self.key()))
+        Some(value)
     }
 }
 
@@ -137,6 +143,10 @@ pub(super) struct ValueNode<'a> {
 }
 
 impl<'a> ValueNode<'a> {
+    pub(super) const fn at(arena: &'a Arena, offset: u32) -> ValueNode<'a> {
+        ValueNode { arena, offset }
+    }
+
     /// Writes a node, not yet reachable by readers; `None` if there is no room.
     pub(super) fn create(arena: &'a Arena, older: u32, sequence: u64, record: &Record<'_>) -> Option<u32> {
         let offset = arena.allocate(VALUE_HEADER + record.value.len())?;
@@ -194,7 +204,7 @@ impl<'a> ValueNode<'a> {
     }
 
     #[inline]
-    fn record(self, key: &'a [u8]) -> Record<'a> {
+    pub(super) fn record(self, key: &'a [u8]) -> Record<'a> {
         let header = self.header();
         let length = u32::from_ne_bytes([header[4], header[5], header[6], header[7]]);
         // SAFETY: filled once, before the node is published.

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::Memtable;
 use super::arena::Arena;
-use super::node::KeyNode;
+use super::node::{KeyNode, ValueNode};
 use crate::coding::{common_prefix, head_u64};
 use crate::record::Record;
 
@@ -104,40 +104,43 @@ pub(crate) struct RunCursor {
     sequence: u64,
     /// One past the current position when walking backward is not needed: `index < run.len()` is valid.
     index: usize,
+    /// The version at a valid position, found once: a key may have millions that are newer, and who merges comes back to it with every
+    /// record of another source.
+    value: u32,
 }
 
 impl RunCursor {
     pub(super) fn new(table: Arc<Memtable>, run: Run, sequence: u64) -> RunCursor {
         let index = run.len();
-        RunCursor { table, run, sequence, index }
+        RunCursor { table, run, sequence, index, value: 0 }
     }
 
     pub(crate) const fn table(&self) -> &Arc<Memtable> {
         &self.table
     }
 
-    fn at(&self, index: usize) -> Option<Record<'_>> {
-        KeyNode::at(&self.table.arena, *self.run.get(index)?).record_at(self.sequence)
+    fn key_at(&self, index: usize) -> Option<KeyNode<'_>> {
+        Some(KeyNode::at(&self.table.arena, *self.run.get(index)?))
     }
 
     pub(crate) fn record(&self) -> Option<Record<'_>> {
-        self.at(self.index)
+        let key = self.key_at(self.index)?.key();
+        Some(ValueNode::at(&self.table.arena, self.value).record(key))
     }
 
     /// All records of the run, in order.
     pub(crate) fn records(&self) -> impl Iterator<Item = Record<'_>> {
         (0..self.run.len()).filter_map(|index| {
             self.fetch_ahead(index);
-            self.at(index)
+            self.key_at(index)?.record_at(self.sequence)
         })
     }
 
     fn fetch_ahead(&self, index: usize) {
-        let node = |ahead| Some(KeyNode::at(&self.table.arena, *self.run.get(index + ahead)?));
-        if let Some(node) = node(KEYS_AHEAD) {
+        if let Some(node) = self.key_at(index + KEYS_AHEAD) {
             node.prefetch();
         }
-        if let Some(node) = node(VERSIONS_AHEAD) {
+        if let Some(node) = self.key_at(index + VERSIONS_AHEAD) {
             node.newest().prefetch();
         }
     }
@@ -169,15 +172,22 @@ impl RunCursor {
     }
 
     fn skip_forward(&mut self) {
-        while self.index < self.run.len() && self.at(self.index).is_none() {
+        while self.index < self.run.len() && !self.has_version_at(self.index) {
             self.index += 1;
         }
     }
 
     fn skip_backward(&mut self, mut end: usize) {
-        while end > 0 && self.at(end - 1).is_none() {
+        while end > 0 && !self.has_version_at(end - 1) {
             end -= 1;
         }
         self.index = if end > 0 { end - 1 } else { self.run.len() };
+    }
+
+    /// Looks for the version at a position, and keeps it.
+    fn has_version_at(&mut self, index: usize) -> bool {
+        let value = self.key_at(index).and_then(|key| key.value_at(self.sequence)).map(ValueNode::offset);
+        self.value = value.unwrap_or(0);
+        value.is_some()
     }
 }

@@ -5,7 +5,7 @@ mod arena;
 mod node;
 mod order;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -37,7 +37,7 @@ pub(crate) struct Memtable {
     last_key: AtomicU32,
     counts: Counts,
     /// Blob files that the values are in, also of versions that are no longer the newest.
-    blobs: Mutex<Vec<BlobRef>>,
+    blobs: Mutex<BTreeMap<u64, BlobRef>>,
     runs: Mutex<SortedRuns>,
     /// The log whose records are here.
     wal_number: u64,
@@ -168,12 +168,12 @@ impl Memtable {
 
     /// Another reference to the blob file `number`, which a record of this memtable names.
     pub(crate) fn blob_ref(&self, number: u64) -> Option<BlobRef> {
-        self.blobs.lock().iter().find(|blob| blob.number() == number).cloned()
+        self.blobs.lock().get(&number).cloned()
     }
 
     /// The numbers of all blob files that it keeps.
     pub(crate) fn blob_numbers(&self) -> BTreeSet<u64> {
-        self.blobs.lock().iter().map(BlobRef::number).collect()
+        self.blobs.lock().keys().copied().collect()
     }
 
     /// Cursors over all keys, in order, one for each sorted run; together they cover everything up to now.
@@ -285,7 +285,7 @@ impl MemtableWriter {
     /// Keeps blob files from being removed while this memtable names them.
     pub(crate) fn keep_blobs(&mut self, blobs: &[BlobRef]) {
         if !blobs.is_empty() {
-            self.table.blobs.lock().extend(blobs.iter().cloned());
+            self.table.blobs.lock().extend(blobs.iter().map(|blob| (blob.number(), blob.clone())));
         }
     }
 

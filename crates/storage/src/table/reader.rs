@@ -86,7 +86,7 @@ pub(crate) struct Table {
     /// Here and not elsewhere, because each step to another place is a wait for the memory.
     pub(super) pinned: OnceLock<Resident>,
     obsolete: AtomicBool,
-    /// Keeps the blob files that the records name.
+    /// Keeps the blob files that the records name. By number: there may be half a million.
     blobs: Vec<BlobRef>,
 }
 
@@ -95,7 +95,8 @@ const RESIDENT: u64 = u64::MAX;
 
 impl Table {
     pub(crate) fn new(shared: &Arc<TableShared>, meta: TableMeta) -> Arc<Table> {
-        let blobs = meta.blobs.iter().map(|&blob| shared.blobs.refer(blob)).collect();
+        let mut blobs: Vec<_> = meta.blobs.iter().map(|&blob| shared.blobs.refer(blob)).collect();
+        blobs.sort_unstable_by_key(BlobRef::number);
         // There whatever else there is room for: long keys leave less to indexes.
         shared.cache.hold(meta.memory_bytes() as u64);
         Arc::new(Table {
@@ -131,7 +132,8 @@ impl Table {
 
     /// Another reference to the blob file `number`, which a record of this table names.
     pub(crate) fn blob_ref(&self, number: u64) -> Option<BlobRef> {
-        self.blobs.iter().find(|blob| blob.number() == number).cloned()
+        let index = self.blobs.binary_search_by_key(&number, BlobRef::number).ok()?;
+        Some(self.blobs[index].clone())
     }
 
     /// Prefetches this table, for [`Table::prefetch_lines`].

@@ -100,6 +100,25 @@ fn blob_files_go_with_what_named_them() {
 }
 
 #[test]
+fn large_values_are_found_in_whatever_order_their_keys_came() {
+    let (_machine, engine) = open();
+    let mut model = Model::default();
+    for n in 0..100_u64 {
+        let writes = [Write::blob(format!("key-{:02}", n * 37 % 100), 1000 + n, 400 + n as usize)];
+        write(&engine, &writes).unwrap();
+        model.apply(&writes);
+        if n == 60 {
+            model.assert_held_by(&engine, 0, "in memory");
+            flush(&engine);
+        }
+    }
+    flush(&engine);
+    model.assert_held_by(&engine, 0, "in tables");
+    settle(&engine).unwrap();
+    model.assert_held_by(&engine, 0, "compacted");
+}
+
+#[test]
 fn a_blob_that_nobody_names_goes() {
     let (machine, engine) = open();
     let mut writer = engine.create_blob().unwrap();

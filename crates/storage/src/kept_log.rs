@@ -4,7 +4,6 @@
 //! afterwards: so at each moment, a crash leaves it under one of them. A large value that it names gets a name there, too, one for
 //! each segment. Nothing that is written for a client waits for any of it, and what cannot be kept is a gap that backups find.
 
-use std::collections::btree_map::OccupiedEntry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,20 +23,29 @@ use crate::stats::KeptStatistics;
 /// More segments are not kept, however old they may become.
 const KEPT_SEGMENTS_MAX: usize = 1 << 16;
 
-/// The segments that are kept, oldest first.
+/// So many are removed in a turn of the thread that flushes: after the time to keep them was made shorter there may be all of them.
+const REMOVED_AT_ONCE: usize = 64;
+
+/// The segments that are kept, oldest first. No lock is held while the disk is waited for.
 pub(crate) struct KeptLog {
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
     dir: PathBuf,
     kept: PathBuf,
     keep_ms: u64,
-    segments: Mutex<BTreeMap<u64, KeptSegment>>,
-    /// How long each of them is, and the large values that it names, by its number.
-    bytes: Mutex<BTreeMap<u64, u64>>,
+    segments: Mutex<BTreeMap<u64, Kept>>,
     /// Segments that could not be kept, or had to go early.
     gaps: AtomicU64,
     /// Where the groups of a segment end that takes no more, by its number; until it is shortened.
     ends: Mutex<BTreeMap<u64, u64>>,
+}
+
+/// A segment that is kept, with the large values that it names.
+struct Kept {
+    segment: KeptSegment,
+    larges: BTreeSet<u64>,
+    /// How long all these files are.
+    bytes: u64,
 }
 
 impl KeptLog {
@@ -53,24 +61,26 @@ impl KeptLog {
         let names = disk.list(&kept).map_err(Error::io("list", &kept))?;
         let found = names.iter().filter_map(|name| KeptSegment::parse(name));
         let segments: BTreeMap<u64, KeptSegment> = found.map(|segment| (segment.number, segment)).collect();
-        let is_needed = |name: &String| match KeptSegment::parse(name) {
-            Some(segment) => segments.get(&segment.number) == Some(&segment),
-            None => parse_large(name).is_some_and(|(segment, _)| segments.contains_key(&segment)),
-        };
-        for name in names.iter().filter(|name| !is_needed(name)) {
-            let path = kept.join(name);
-            disk.remove(&path).map_err(Error::io("remove", path))?;
-        }
-        let mut bytes = BTreeMap::new();
-        for name in names.iter().filter(|name| is_needed(name)) {
-            let large = parse_large(name).map(|(segment, _)| segment);
-            if let Some(number) = large.or_else(|| KeptSegment::parse(name).map(|segment| segment.number)) {
-                *bytes.entry(number).or_default() += length(&**disk, &kept.join(name));
+        let mut segments: BTreeMap<u64, Kept> = segments
+            .into_iter()
+            .map(|(number, segment)| (number, Kept { segment, larges: BTreeSet::new(), bytes: 0 }))
+            .collect();
+        for name in names {
+            let large = parse_large(&name);
+            let number = large.map(|(segment, _)| segment);
+            let number = number.or_else(|| KeptSegment::parse(&name).map(|segment| segment.number));
+            let path = kept.join(&name);
+            match number.and_then(|number| segments.get_mut(&number)) {
+                Some(kept) if large.is_some() || kept.segment.file_name() == name => {
+                    kept.larges.extend(large.map(|(_, file)| file));
+                    kept.bytes += length(&**disk, &path);
+                }
+                _ => disk.remove(&path).map_err(Error::io("remove", path))?,
             }
         }
         let (disk, clock, dir) = (Arc::clone(disk), Arc::clone(clock), dir.to_path_buf());
-        let (segments, bytes, ends) = (Mutex::new(segments), Mutex::new(bytes), Mutex::default());
-        Ok(KeptLog { disk, clock, dir, kept, keep_ms, segments, bytes, gaps: AtomicU64::new(0), ends })
+        let (segments, ends) = (Mutex::new(segments), Mutex::default());
+        Ok(KeptLog { disk, clock, dir, kept, keep_ms, segments, gaps: AtomicU64::new(0), ends })
     }
 
     /// Removes what a store kept that is to keep none: its files may be used again from now on.
@@ -128,10 +138,9 @@ impl KeptLog {
         let segment = KeptSegment { number, first_sequence, end_sequence, kept_ms };
         self.link(&path, &self.kept.join(segment.file_name()))?;
         self.disk.sync_dir(&self.kept).map_err(Error::io("sync directory", &self.kept))?;
-        let larges = larges.iter().map(|&large| self.kept.join(large_name(number, large)));
-        let larges: u64 = larges.map(|path| length(&*self.disk, &path)).sum();
-        self.bytes.lock().insert(number, length(&*self.disk, &path) + larges);
-        self.segments.lock().insert(number, segment);
+        let large_paths = larges.iter().map(|&large| self.kept.join(large_name(number, large)));
+        let bytes = large_paths.chain([path]).map(|path| length(&*self.disk, &path)).sum();
+        self.segments.lock().insert(number, Kept { segment, larges: larges.clone(), bytes });
         Ok(())
     }
 
@@ -144,8 +153,8 @@ impl KeptLog {
         let segments = self.segments.lock();
         KeptStatistics {
             segments: segments.len() as u64,
-            oldest_ms: segments.first_key_value().map_or(0, |(_, oldest)| oldest.kept_ms),
-            bytes: self.bytes.lock().values().sum(),
+            oldest_ms: segments.first_key_value().map_or(0, |(_, oldest)| oldest.segment.kept_ms),
+            bytes: segments.values().map(|kept| kept.bytes).sum(),
             gaps: self.gaps.load(Ordering::Relaxed),
         }
     }
@@ -162,8 +171,8 @@ impl KeptLog {
     /// made.
     pub(crate) fn shorten(&self, number: u64) {
         let Some(end) = self.ends.lock().remove(&number) else { return };
-        let Some(segment) = self.segments.lock().get(&number).copied() else { return };
-        let path = self.kept.join(segment.file_name());
+        let name = self.segments.lock().get(&number).map(|kept| kept.segment.file_name());
+        let Some(path) = name.map(|name| self.kept.join(name)) else { return };
         let open = self.disk.open(&path, OpenMode::ReadWrite);
         let shortened = open.and_then(|file| {
             let before = file.len()?;
@@ -172,8 +181,8 @@ impl KeptLog {
         });
         match shortened {
             Ok(less) => {
-                if let Some(bytes) = self.bytes.lock().get_mut(&number) {
-                    *bytes = bytes.saturating_sub(less);
+                if let Some(kept) = self.segments.lock().get_mut(&number) {
+                    kept.bytes = kept.bytes.saturating_sub(less);
                 }
             }
             Err(error) => {
@@ -182,28 +191,30 @@ impl KeptLog {
         }
     }
 
-    /// Removes what is older than it has to be.
+    /// Removes what is older than it has to be, or some of it.
     pub(crate) fn remove_old(&self) {
-        let now_ms = self.clock.wall_ms();
-        let is_old = |segment: &KeptSegment| segment.kept_ms.saturating_add(self.keep_ms) < now_ms;
-        loop {
-            let mut segments = self.segments.lock();
-            let is_too_much = segments.len() > KEPT_SEGMENTS_MAX;
-            let oldest = segments.first_entry().filter(|oldest| is_too_much || is_old(oldest.get()));
-            let Some(oldest) = oldest.map(OccupiedEntry::remove) else { return };
-            self.remove(oldest);
+        for _ in 0..REMOVED_AT_ONCE {
+            let Some(oldest) = self.take_old() else { return };
+            self.remove(&oldest);
         }
+    }
+
+    fn take_old(&self) -> Option<Kept> {
+        let now_ms = self.clock.wall_ms();
+        let mut segments = self.segments.lock();
+        let is_too_much = segments.len() > KEPT_SEGMENTS_MAX;
+        let oldest = segments.first_entry()?;
+        let is_old = oldest.get().segment.kept_ms.saturating_add(self.keep_ms) < now_ms;
+        (is_too_much || is_old).then(|| oldest.remove())
     }
 
     /// Removes the oldest segment, because the disk has no room for it; false if there is none.
     pub(crate) fn remove_oldest(&self) -> bool {
-        let Some((_, oldest)) = self.segments.lock().pop_first() else { return false };
-        tracing::warn!(
-            segment = oldest.number,
-            "the disk is nearly full: removed the oldest log that was kept"
-        );
+        let oldest = self.segments.lock().pop_first();
+        let Some((number, oldest)) = oldest else { return false };
+        tracing::warn!(segment = number, "the disk is nearly full: removed the oldest log that was kept");
         self.note_gap();
-        self.remove(oldest);
+        self.remove(&oldest);
         true
     }
 
@@ -217,12 +228,9 @@ impl KeptLog {
     }
 
     /// The segment first: what a crash leaves of its large values is removed when the store is opened again.
-    fn remove(&self, segment: KeptSegment) {
-        self.bytes.lock().remove(&segment.number);
-        let larges = self.disk.list(&self.kept).unwrap_or_default().into_iter();
-        let larges =
-            larges.filter(|name| parse_large(name).is_some_and(|(number, _)| number == segment.number));
-        for name in std::iter::once(segment.file_name()).chain(larges) {
+    fn remove(&self, kept: &Kept) {
+        let larges = kept.larges.iter().map(|&large| large_name(kept.segment.number, large));
+        for name in std::iter::once(kept.segment.file_name()).chain(larges) {
             let path = self.kept.join(name);
             if let Err(error) = self.disk.remove(&path) {
                 tracing::warn!(path = %path.display(), %error, "could not remove log that was kept");
@@ -233,13 +241,14 @@ impl KeptLog {
     /// The segments, oldest first, from the one on that ends behind `after`.
     pub(crate) fn segments(&self, after: u64, count_max: usize) -> Vec<KeptSegment> {
         let segments = self.segments.lock();
-        segments.values().filter(|segment| segment.end_sequence > after).take(count_max).copied().collect()
+        let segments = segments.values().map(|kept| kept.segment);
+        segments.filter(|segment| segment.end_sequence > after).take(count_max).collect()
     }
 
     /// Where a file is; `None` if it is not there any more.
     pub(crate) fn path(&self, file: LogFile) -> Option<PathBuf> {
         let (LogFile::Segment(number) | LogFile::Large { segment: number, .. }) = file;
-        let segment = self.segments.lock().get(&number).copied()?;
+        let segment = self.segments.lock().get(&number)?.segment;
         Some(self.kept.join(match file {
             LogFile::Segment(_) => segment.file_name(),
             LogFile::Large { segment, file } => large_name(segment, file),

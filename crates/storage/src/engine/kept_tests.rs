@@ -198,3 +198,23 @@ fn a_power_cut_at_any_step_leaves_no_gap() {
         }
     }
 }
+
+/// After the time to keep it was made shorter all of it is old, and flushes come from the same thread.
+#[test]
+fn a_lot_of_it_goes_a_part_at_a_time() {
+    let (env, disk, clock) = sim::env(4);
+    let engine = Engine::open(env, Path::new(DIR), options(16 << 10)).expect("a new store");
+    for number in 1..=150 {
+        write(&engine, number, b"key", b"value").expect("room");
+        engine.seal_log().expect("a sound disk");
+    }
+    assert_eq!(files(&disk).len(), 150);
+    clock.advance(Duration::from_secs(61));
+    let mut left = vec![150];
+    while left.last() != Some(&0) {
+        engine.step().expect("a sound disk");
+        left.push(files(&disk).len());
+    }
+    assert!(left.windows(2).all(|pair| (1..100).contains(&(pair[0] - pair[1]))), "{left:?}");
+    assert_eq!(engine.statistics().kept_log.bytes, 0);
+}

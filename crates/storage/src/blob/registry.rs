@@ -72,7 +72,7 @@ impl BlobRegistry {
     }
 
     /// Removes all of it, so that a full disk has room; false if there is none.
-    pub(super) fn remove_kept_log(&self) -> bool {
+    pub(crate) fn remove_kept_log(&self) -> bool {
         self.kept_log.get().is_some_and(|kept| kept.remove_all())
     }
 

@@ -218,3 +218,47 @@ fn a_lot_of_it_goes_a_part_at_a_time() {
     assert!(left.windows(2).all(|pair| (1..100).contains(&(pair[0] - pair[1]))), "{left:?}");
     assert_eq!(engine.statistics().kept_log.bytes, 0);
 }
+
+/// Somebody else has filled the disk, and then the node crashes.
+#[test]
+fn a_full_disk_gives_it_up_for_a_store_that_is_opened() {
+    for reserve_bytes in [0, 200 << 10] {
+        let (env, disk, _) = sim::env(5);
+        let options = Options { reserve_bytes: Some(reserve_bytes), ..options(16 << 10) };
+        let engine = Engine::open(env.clone(), Path::new(DIR), options.clone()).expect("a new store");
+        for number in 1..20 {
+            write(&engine, number, b"key", &[7; 6_000]).expect("room");
+            engine.seal_log().expect("a sound disk");
+        }
+        disk.power_cut(PowerCut::LoseAll);
+        drop(engine);
+        disk.power_on();
+        disk.set_capacity(1 << 30);
+        let free_bytes = env.disk.free_bytes(Path::new(DIR)).expect("a sound disk");
+        disk.set_capacity((1 << 30) - free_bytes);
+        let engine = Engine::open(env, Path::new(DIR), options).expect("a store");
+        assert!(engine.get(b"key").expect("a sound disk").is_some());
+        assert!(engine.statistics().kept_log.gaps > 0, "what had to go early is told");
+    }
+}
+
+/// Without it a point in time can no more be restored, and this store may have to be.
+#[test]
+fn what_is_refused_keeps_it() {
+    let (env, disk, _) = sim::env(6);
+    let engine = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("a new store");
+    for number in 1..5 {
+        write(&engine, number, b"key", &[7; 6_000]).expect("room");
+        engine.seal_log().expect("a sound disk");
+        engine.step().expect("a sound disk");
+    }
+    engine.close().expect("it closes");
+    drop(engine);
+    let before = files(&disk);
+    let tables = Path::new(DIR).join("tables");
+    let table = disk.paths().into_iter().find(|path| path.starts_with(&tables)).expect("a table");
+    env.disk.remove(&table).expect("a file");
+    let keeps_none = Options { keep_log_ms: None, ..options(16 << 10) };
+    assert!(Engine::open(env.clone(), Path::new(DIR), keeps_none).is_err(), "a table is missing");
+    assert_eq!(files(&disk), before);
+}

@@ -41,10 +41,6 @@ pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>,
         None => nothing_yet(&*disk, dir)?,
     };
     let shared = share(&env, dir, &options);
-    let kept_log = match options.keep_log_ms {
-        Some(keep_ms) => Some(Arc::new(KeptLog::open(&disk, &env.clock, dir, keep_ms)?)),
-        None => KeptLog::remove_all_in(&*disk, dir).map(|()| None)?,
-    };
     let levels = levels_of(dir, &recovered, &shared)?;
     find_tables(&*disk, dir, &recovered)?;
     let mut replayed =
@@ -53,13 +49,17 @@ pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>,
     replayed.finish(log.next_sequence);
     remove_behind(&*disk, dir, &log)?;
     make_durable(&*disk, dir, &log)?;
+    // Not before all is found to be there: what is refused keeps the log that it may have to be restored by.
+    let kept_log = kept_log(&env, dir, &options, &shared.blobs)?;
     // Or else each open without a write would leave a segment more.
     recovered.first_wal = log.first_number;
-    let number = unused_number(&*disk, dir, &recovered)?;
     let secret = recovered.secret.unwrap_or_else(|| env.rng.next_u64());
     let log_begun = !log.segments.is_empty();
-    let id = LogId { number, secret: Some(secret) };
-    let manifest = begin_manifest(&*disk, dir, &recovered, id, log_begun)?;
+    let (number, manifest) = with_room(&shared.blobs, || {
+        let number = unused_number(&*disk, dir, &recovered)?;
+        let id = LogId { number, secret: Some(secret) };
+        Ok((number, begin_manifest(&*disk, dir, &recovered, id, log_begun)?))
+    })?;
     remove_orphans(&*disk, dir, &recovered, number, &shared.blobs)?;
     let parts = (shared, levels, lock, kept_log);
     let inner = assemble(env, dir, options, parts, manifest, number + 2, &log, &replayed)?;
@@ -68,6 +68,31 @@ pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>,
     }
     inner.observe_space();
     Ok(inner)
+}
+
+/// The log that is kept, of which a full disk takes what it needs; none if there is to be none.
+fn kept_log(
+    env: &Env,
+    dir: &Path,
+    options: &Options,
+    blobs: &BlobRegistry,
+) -> Result<Option<Arc<KeptLog>>, Error> {
+    let Some(keep_ms) = options.keep_log_ms else {
+        return KeptLog::remove_all_in(&*env.disk, dir).map(|()| None);
+    };
+    let kept = Arc::new(KeptLog::open(&env.disk, &env.clock, dir, keep_ms)?);
+    blobs.may_remove(&kept);
+    blobs.observe_space();
+    Ok(Some(kept))
+}
+
+/// Begins a file of the store, for which a full disk may have to give up log that is kept.
+fn with_room<T>(blobs: &BlobRegistry, begin: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+    match begin() {
+        // Not every bound on space shows in what is free.
+        Err(error) if error.is_disk_full() && blobs.remove_kept_log() => begin(),
+        begun => begun,
+    }
 }
 
 fn create_directories(disk: &dyn Disk, dir: &Path) -> Result<(), Error> {
@@ -263,12 +288,12 @@ fn assemble(
     let capacity = budget.memtable_bytes;
     if let Some(kept) = &kept_log {
         log.segments.iter().for_each(|&(number, end)| kept.ends_at(number, end));
-        shared.blobs.may_remove(kept);
     }
     let (table_bytes, log_bytes) = (levels.disk_bytes(), log.segments.iter().map(|&(_, end)| end).sum());
     let store_bytes = table_bytes.saturating_add(log_bytes);
     let wal_bytes = first_bytes(options.first_segment_bytes, store_bytes, capacity as u64);
-    let mut wal = WalWriter::create(&*env.disk, dir, log.next_number, wal_bytes)?;
+    let create = || WalWriter::create(&*env.disk, dir, log.next_number, wal_bytes);
+    let mut wal = with_room(&shared.blobs, create)?;
     wal.begin(log.next_sequence, manifest.secret())?;
     if log.segments.is_empty() {
         // This is the first; without it, a log that got lost would look like one that has not begun.

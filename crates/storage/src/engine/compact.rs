@@ -44,6 +44,7 @@ impl Inner {
     pub(super) fn compact_one(&self, is_to_pause: &dyn Fn() -> bool) -> Result<bool, Error> {
         let Some(mut unfinished) = self.upkeep.unfinished.try_lock() else { return Ok(false) };
         self.check_writable()?;
+        self.set_damaged_aside()?;
         let mut compaction = match unfinished.take() {
             Some(compaction) => compaction,
             None => match self.choose() {
@@ -101,6 +102,16 @@ impl Inner {
             Some((level, table)) => self.set_aside(*level, table).map(|()| true),
             None => Err(error),
         }
+    }
+
+    /// Does so for those that it was not possible for when they were found: no compaction comes to them again.
+    fn set_damaged_aside(&self) -> Result<(), Error> {
+        if self.background.damage.count() == 0 {
+            return Ok(());
+        }
+        let (damaged, levels) = (self.background.damage.tables(), self.current_levels());
+        let mut left = levels.iter().filter(|(_, table)| damaged.contains(&table.meta().number));
+        left.try_for_each(|(level, table)| self.set_aside(level, table))
     }
 
     /// Takes a damaged table out of the way: in level 0, where tables may overlap, no compaction has to include it. At its
@@ -316,6 +327,23 @@ mod tests {
         assert!(!go_on(&engine, 7));
         drop(other);
         assert!(go_on(&engine, 7));
+    }
+
+    /// The manifest could not be written to when it was found to be damaged.
+    #[test]
+    fn a_damaged_table_that_could_not_be_set_aside_is_set_aside_later() {
+        let (_, engine) = paused(7);
+        while go_on(&engine, u64::MAX) {}
+        let inner = &engine.inner;
+        let levels = inner.current_levels();
+        let deep: Vec<_> = levels.iter().map(|(level, table)| (level, table.clone())).collect();
+        assert!(deep.iter().all(|(level, _)| *level > 0));
+        let damaged = Error::Missing { path: deep[0].1.path().clone(), although: "it is named".to_owned() };
+        inner.background.damage.mark(&deep, &damaged).expect("one of them");
+        assert!(!go_on(&engine, 7), "nothing is left to do");
+        let numbers: Vec<_> =
+            inner.current_levels().level(0).iter().map(|table| table.meta().number).collect();
+        assert_eq!(numbers, [deep[0].1.meta().number]);
     }
 
     #[test]

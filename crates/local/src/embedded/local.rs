@@ -12,9 +12,7 @@ use ladoga_storage::{
 
 use super::cells::CellReader;
 use super::checkpoints::Checkpoints;
-use super::commit::{
-    Applied, CommitShared, CommitTrigger, Decision, Inbox, InlineCommitter, Update, Waiters,
-};
+use super::commit::{Applied, CommitShared, CommitTrigger, Inbox, InlineCommitter, Update, Waiters};
 use super::follow::{EmbeddedFollower, Following, Reached};
 use super::pieces::RangePieces;
 use super::pool::DiskHandle;
@@ -24,7 +22,7 @@ use super::range::RecordReader;
 use super::read::large_value;
 use super::reads::Reads;
 use super::restamp::Restamp;
-use super::updates::Answer;
+use super::updates::{self, Answer};
 use super::upload::EmbeddedUpload;
 use super::upload::upload_error;
 use super::{Embedded, poison_reason, read_error};
@@ -40,16 +38,16 @@ const KEYS_READ_AT_A_TIME: usize = 32;
 /// The embedded engine, as one event loop reaches it.
 #[derive(Clone)]
 pub struct Local {
-    pub(super) engine: Arc<Engine>,
+    engine: Arc<Engine>,
     queue: Arc<CommitShared>,
-    pub(super) queued: Queued,
+    queued: Queued,
     disk: DiskHandle,
     /// Where this loop has a ring to read blocks by.
     pub(super) reads: Option<Rc<Reads>>,
     /// What threads read for it: all, where it has no ring.
     pool_reads: Rc<PoolReads>,
     /// Updates that wait for the disk before they are queued.
-    pub(super) unqueued: Rc<Counter<u64>>,
+    unqueued: Rc<Counter<u64>>,
     /// By what its changes are followed.
     following: Following,
     /// Copies for backups.
@@ -92,7 +90,7 @@ impl Local {
     }
 
     /// How far a read goes on the event loop before it is left to the ring or the pool.
-    pub(super) fn tier(&self) -> ReadTier {
+    fn tier(&self) -> ReadTier {
         // A ring finds what the page cache has as it is sent off, for all reads of a turn with one system call.
         if self.reads.is_some() { ReadTier::Memory } else { ReadTier::PageCache }
     }
@@ -128,7 +126,7 @@ impl Local {
     }
 
     /// The answer to a read that memory cannot answer, converted by `answer`.
-    pub(super) fn later<T: 'static>(
+    fn later<T: 'static>(
         &self,
         read: Box<PendingRead>,
         answer: impl FnOnce(ladoga_storage::Cell, &DiskHandle) -> Option<T> + 'static,
@@ -139,6 +137,37 @@ impl Local {
             None => self.pool_reads.go_on(read),
         };
         Lookup::Later(Box::pin(async move { Ok(found.take().await?.and_then(|cell| answer(cell, &disk))) }))
+    }
+
+    /// Queues an update of one key and waits for its answer.
+    fn commit_update<R: Send + 'static>(
+        &self,
+        key: &[u8],
+        update: Update,
+        answer: Answer<R>,
+    ) -> Later<Result<R, StoreError>> {
+        match self.engine.get_cell_cached(key, self.tier()) {
+            // Its block is in the cache before it is queued, so that the group does not wait for the disk.
+            Ok(Cached::NeedsDisk(read)) => {
+                let (found, queued) = (self.later(read, |_, _| Some(())), self.queued.clone());
+                let unqueued = Unqueued::begin(&self.unqueued);
+                Box::pin(async move {
+                    found.wait().await?;
+                    let written = queued.push_update(update);
+                    drop(unqueued);
+                    written.await?;
+                    Ok(answer.take())
+                })
+            }
+            Ok(Cached::Found(_) | Cached::Absent) => {
+                let written = self.queued.push_update(update);
+                Box::pin(async move {
+                    written.await?;
+                    Ok(answer.take())
+                })
+            }
+            Err(error) => Box::pin(ready(Err(read_error(&error)))),
+        }
     }
 }
 
@@ -214,13 +243,7 @@ impl LocalStore for Local {
         value_bytes_max: u64,
         decide: impl FnOnce(Option<NewestCell>) -> (Option<NewCell<Local>>, R) + Send + 'static,
     ) -> Later<Result<R, StoreError>> {
-        let answer = Answer::default();
-        let answered = answer.clone();
-        let update = Update::new(key, value_bytes_max, move |newest| {
-            let (cell, decided) = decide(newest);
-            answered.give(decided);
-            cell.map_or(Decision::Keep, Decision::Write)
-        });
+        let (update, answer) = updates::of_one(key, value_bytes_max, decide);
         self.commit_update(key, update, answer)
     }
 
@@ -229,12 +252,7 @@ impl LocalStore for Local {
         key: &[u8],
         decide: impl FnOnce(Option<NewestCell>) -> R + Send + 'static,
     ) -> Later<Result<R, StoreError>> {
-        let answer = Answer::default();
-        let answered = answer.clone();
-        let update = Update::by_value(key, 0, move |newest| {
-            answered.give(decide(newest));
-            Decision::Keep
-        });
+        let (update, answer) = updates::of_nothing(key, decide);
         self.commit_update(key, update, answer)
     }
 
@@ -256,13 +274,7 @@ impl LocalStore for Local {
             Ok(keys) => keys.to_vec(),
             Err(error) => return Box::pin(ready(Err(error))),
         };
-        let answer = Answer::default();
-        let answered = answer.clone();
-        let update = Update::together(keys, (room.len(), bytes), move |newest| {
-            let (cells, decided) = decide(newest);
-            answered.give(decided);
-            cells
-        });
+        let (update, answer) = updates::of_several(keys, (room.len(), bytes), decide);
         let unqueued = (!on_disk.is_empty()).then(|| Unqueued::begin(&self.unqueued));
         let at_once = if on_disk.is_empty() {
             Ok(self.queued.push_update(update))

@@ -1,32 +1,29 @@
-use std::future::ready;
+//! Updates with what was decided for whoever asked.
+
 use std::sync::Arc;
 
-use ladoga_storage::Cached;
+use bytes::Bytes;
+use ladoga_model::Cell;
+use ladoga_storage::FinishedBlob;
 use parking_lot::Mutex;
 
-use super::commit::Update;
-use super::local::Local;
-use super::queued::Unqueued;
-use super::read_error;
-use crate::store::{Later, StoreError};
+use super::commit::{Decision, Update};
+use crate::store::NewestCell;
 
-/// What an update has decided, for whoever asked for it.
+/// A cell that an update writes.
+type Written = Cell<Bytes, FinishedBlob>;
+
+/// What an update has decided.
 pub(super) struct Answer<R>(Arc<Mutex<Option<R>>>);
 
-impl<R> Default for Answer<R> {
-    fn default() -> Answer<R> {
-        Answer(Arc::default())
-    }
-}
-
-impl<R> Clone for Answer<R> {
-    fn clone(&self) -> Answer<R> {
-        Answer(Arc::clone(&self.0))
-    }
-}
-
 impl<R> Answer<R> {
-    pub(super) fn give(&self, decided: R) {
+    /// The same twice: for the update, and for who waits.
+    fn pair() -> (Answer<R>, Answer<R>) {
+        let answer = Arc::default();
+        (Answer(Arc::clone(&answer)), Answer(answer))
+    }
+
+    fn give(&self, decided: R) {
         *self.0.lock() = Some(decided);
     }
 
@@ -36,36 +33,45 @@ impl<R> Answer<R> {
     }
 }
 
-impl Local {
-    /// Queues an update of one key and waits for its answer.
-    pub(super) fn commit_update<R: Send + 'static>(
-        &self,
-        key: &[u8],
-        update: Update,
-        answer: Answer<R>,
-    ) -> Later<Result<R, StoreError>> {
-        match self.engine.get_cell_cached(key, self.tier()) {
-            // The block is read before the update is queued, so that the group does not wait for the disk: the lookup then hits
-            // the cache.
-            Ok(Cached::NeedsDisk(read)) => {
-                let (found, queued) = (self.later(read, |_, _| Some(())), self.queued.clone());
-                let unqueued = Unqueued::begin(&self.unqueued);
-                Box::pin(async move {
-                    found.wait().await?;
-                    let written = queued.push_update(update);
-                    drop(unqueued);
-                    written.await?;
-                    Ok(answer.take())
-                })
-            }
-            Ok(Cached::Found(_) | Cached::Absent) => {
-                let written = self.queued.push_update(update);
-                Box::pin(async move {
-                    written.await?;
-                    Ok(answer.take())
-                })
-            }
-            Err(error) => Box::pin(ready(Err(read_error(&error)))),
-        }
-    }
+/// Writes the cell that is decided on, if any.
+pub(super) fn of_one<R: Send + 'static>(
+    key: &[u8],
+    value_bytes_max: u64,
+    decide: impl FnOnce(Option<NewestCell>) -> (Option<Written>, R) + Send + 'static,
+) -> (Update, Answer<R>) {
+    let (given, answer) = Answer::pair();
+    let update = Update::new(key, value_bytes_max, move |newest| {
+        let (cell, decided) = decide(newest);
+        given.give(decided);
+        cell.map_or(Decision::Keep, Decision::Write)
+    });
+    (update, answer)
+}
+
+/// Writes nothing, and is decided by the whole value.
+pub(super) fn of_nothing<R: Send + 'static>(
+    key: &[u8],
+    decide: impl FnOnce(Option<NewestCell>) -> R + Send + 'static,
+) -> (Update, Answer<R>) {
+    let (given, answer) = Answer::pair();
+    let update = Update::by_value(key, 0, move |newest| {
+        given.give(decide(newest));
+        Decision::Keep
+    });
+    (update, answer)
+}
+
+/// Writes the cells that are decided on, of which there are at most so many, with so many encoded bytes.
+pub(super) fn of_several<R: Send + 'static>(
+    keys: Vec<Bytes>,
+    room: (usize, usize),
+    decide: impl FnOnce(Vec<Option<NewestCell>>) -> (Vec<(usize, Written)>, R) + Send + 'static,
+) -> (Update, Answer<R>) {
+    let (given, answer) = Answer::pair();
+    let update = Update::together(keys, room, move |newest| {
+        let (cells, decided) = decide(newest);
+        given.give(decided);
+        cells
+    });
+    (update, answer)
 }

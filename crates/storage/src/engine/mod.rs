@@ -2,7 +2,7 @@
 //!
 //! - `parts`: the state that reads, writes and the background use
 //! - `open`: recovery, orphans, the first manifest; `close`; `recover`: from the log to memtables or tables
-//! - `write`: log, memtable; `sync`: what makes the log durable; `segments`: the files of the log
+//! - `write`: log, memtable; `sync`: what makes the log durable; `segments`: the files of the log; `room`: what is left of the disk
 //! - `read`: point reads; `ahead`: what they are going to wait for; `view`: what they look at; `found`: what they find;
 //!   `search`: their way through the tables; `pending`: those that memory cannot answer
 //! - `snapshot`, `range`: the store at one moment, and its keys in order; `newer`: those that were written within some time
@@ -37,6 +37,7 @@ mod range;
 mod read;
 mod recover;
 mod retire;
+mod room;
 mod search;
 mod segments;
 mod snapshot;
@@ -348,11 +349,6 @@ impl Inner {
 
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
-    }
-
-    /// Looks how much room there is on the disk.
-    fn observe_space(&self) -> Option<u64> {
-        self.shared.blobs.observe_space()
     }
 
     fn statistics(&self) -> Statistics {

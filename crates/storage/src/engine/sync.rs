@@ -1,5 +1,7 @@
 use std::sync::atomic::Ordering;
 
+use ladoga_model::Durability;
+
 use super::Inner;
 use super::segments::SegmentFile;
 use super::write::Writer;
@@ -21,10 +23,10 @@ impl Inner {
         Ok(())
     }
 
-    /// Makes durable what was written before, for an answer that nothing is written for: readers have seen it.
-    pub(super) fn sync_what_is_seen(&self, writer: &mut Writer) -> Result<(), Error> {
+    /// For an answer that nothing is written for: what it was decided by is to be as durable as what would have been written.
+    pub(super) fn sync_what_is_seen(&self, writer: &mut Writer, durability: Durability) -> Result<(), Error> {
         let written = writer.next_sequence - 1;
-        if self.writes.durable.load(Ordering::Acquire) >= written {
+        if durability != Durability::Always || self.writes.durable.load(Ordering::Acquire) >= written {
             return Ok(());
         }
         let _syncing = self.writes.syncing.lock();

@@ -6,7 +6,7 @@ use ladoga_env::Rng;
 use ladoga_model::Durability;
 use parking_lot::MutexGuard;
 
-use super::{Engine, Inner, View};
+use super::{Inner, View};
 use crate::batch::{WriteBatch, records};
 use crate::error::Error;
 use crate::health::WriteState;
@@ -47,18 +47,6 @@ fn is_early_enough(writer: &Writer, records: usize, bytes: usize) -> bool {
     *flush_early_bytes > 0
         && !memtable.table().is_empty()
         && !memtable.has_room(records, bytes + flush_early_bytes)
-}
-
-impl Engine {
-    /// A put was refused before it came here, since [`Engine::write_state`] says that the disk is full.
-    pub fn count_refused_full(&self) {
-        self.inner.shared.blobs.count_refused_full(1);
-    }
-
-    /// Whether so many more bytes of values fit on the disk, by what was free a moment ago.
-    pub fn has_room_for(&self, value_bytes: u64) -> bool {
-        self.inner.shared.blobs.has_room_for(value_bytes)
-    }
 }
 
 impl Inner {
@@ -147,9 +135,8 @@ impl Inner {
             if records > 0 {
                 let sequence = self.append_to_log(&mut writer, batches, durability)?;
                 self.apply(&mut writer, sequence, batches);
-            } else if durability == Durability::Always {
-                // What it was decided by is to be as durable as what it would have written.
-                self.sync_what_is_seen(&mut writer)?;
+            } else {
+                self.sync_what_is_seen(&mut writer, durability)?;
             }
             Ok(Some(made))
         })

@@ -119,6 +119,31 @@ fn records_are_stored_in_the_order_of_their_lines() {
     assert_eq!(node.connect().value("b").as_deref(), Some(&b"new"[..]));
 }
 
+/// Those of records that are too large for a batch were dropped.
+#[test]
+fn conditions_and_ttls_count_however_large_a_record_is() {
+    let node = Node::start();
+    node.connect().put("cfg", b"mine");
+    for value in ["small".to_owned(), "x".repeat(700_000)] {
+        let line = |members: &str| format!("{{{members},\"value\":\"{value}\"}}\n");
+        let input = [
+            line("\"key\":\"cfg\",\"if_none_match\":\"*\""),
+            line("\"key\":\"wrong\",\"ttl\":\"soon\""),
+            line("\"key\":\"fog\",\"ttl\":\"5m\""),
+            line("\"key\":\"cfg2\",\"if_match\":\"*\""),
+        ]
+        .concat();
+        let expected = ["1 record stored", "3 of 4 operations failed", "in line 1, with status 412: "];
+        run(&node, &["import", "-"], input.as_bytes()).expect_failure(1, &expected);
+        assert_eq!(node.connect().value("cfg").as_deref(), Some(&b"mine"[..]), "it was not to be replaced");
+        let fog = node.connect().get("fog");
+        assert!(fog.body == value.as_bytes() && fog.header("ladoga-expires").is_some(), "it expires");
+        for key in ["wrong", "cfg2"] {
+            assert!(node.connect().value(key).is_none(), "{key} is there");
+        }
+    }
+}
+
 #[test]
 fn an_import_that_rests_has_stored_what_came_before() {
     let node = Node::start();

@@ -11,8 +11,8 @@ pub(crate) struct Request<'r> {
     pub(crate) method: &'static str,
     /// Path and query.
     pub(crate) target: String,
-    /// One more header field, by its lower-case name.
-    pub(crate) field: Option<(&'static str, &'r str)>,
+    /// More header fields, by their lower-case names.
+    pub(crate) fields: Vec<(&'static str, &'r str)>,
     pub(crate) body: Option<&'r [u8]>,
 }
 
@@ -56,12 +56,12 @@ impl Request<'_> {
     }
 
     fn write(&self, mut stream: Duplex, url: &Url) -> std::io::Result<()> {
-        let Request { method, target, field, body } = self;
-        let field = field.map_or_else(String::new, |(name, value)| format!("{name}: {value}\r\n"));
+        let Request { method, target, fields, body } = self;
+        let fields: String = fields.iter().flat_map(|(name, value)| [*name, ": ", *value, "\r\n"]).collect();
         let length = body.map_or_else(String::new, |body| format!("content-length: {}\r\n", body.len()));
         let (host, authorization) = (url.authority(), url.authorization());
         let head = format!(
-            "{method} {target} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{authorization}{field}{length}\r\n"
+            "{method} {target} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{authorization}{fields}{length}\r\n"
         );
         stream.write_all(head.as_bytes())?;
         match stream.write_all(body.unwrap_or_default()) {
@@ -86,7 +86,8 @@ mod tests {
         let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", silent.local_addr().expect("an address"));
         let url = Url::parse(&url).expect("a URL");
-        let request = Request { method: "GET", target: "/v0/status".to_owned(), field: None, body: None };
+        let request =
+            Request { method: "GET", target: "/v0/status".to_owned(), fields: Vec::new(), body: None };
         let patience = Duration::from_millis(50);
         let error = request.send_with_patience(&url, Some(patience)).err().expect("nothing to read");
         assert_eq!(error.to_string(), format!("{url} sent nothing for 0.05 s"));

@@ -66,7 +66,7 @@ fn follow(
         query.add("since", &percent_encoded(since.as_bytes()));
     }
     let target = query.target("/v0/changes");
-    let request = Request { method: "GET", target, field: LINES, body: None };
+    let request = Request { method: "GET", target, fields: LINES.into_iter().collect(), body: None };
     let response = request.send_with_patience(url, Some(PATIENCE))?;
     match response.status {
         200 => *has_begun = true,

@@ -63,7 +63,7 @@ fn shortcoming(report: &Value) -> Option<String> {
 
 pub(super) fn ask(url: &Url, method: &'static str, target: &str) -> Result<Response, ClientError> {
     let body: Option<&[u8]> = (method == "POST").then_some(&[]);
-    Request { method, target: target.to_owned(), field: None, body }.send_in_time(url)
+    Request { method, target: target.to_owned(), fields: Vec::new(), body }.send_in_time(url)
 }
 
 /// The node's report about its cluster; `None` if it stands alone.

@@ -153,8 +153,8 @@ fn ask(ask: Ask<'_>, node: &NodeArguments) -> Result<Response, Failure> {
     };
     let fsync = fsync.map_or_else(String::new, |fsync| format!("&fsync={}", fsync.word()));
     let target = format!("/v0/entity?id={}{by}{ttl}{fsync}", percent_encoded(key.as_bytes()));
-    let field = condition.as_ref().map(|(name, value)| (*name, value.as_str()));
-    Ok(Request { method, target, field, body }.send_in_time(&url)?)
+    let fields = condition.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    Ok(Request { method, target, fields, body }.send_in_time(&url)?)
 }
 
 fn expect(status: u16, response: Response, key: &OsStr) -> Result<(), Failure> {

@@ -10,7 +10,7 @@ use super::record::{LargeRecord, Record, record};
 use super::tally::{ProgressLine, Tally};
 use super::{Failure, complain, counted, node_url};
 use crate::batch_arguments::ImportArguments;
-use crate::client::{Response, Url, exchange};
+use crate::client::{Response, TEXT, Url, exchange};
 
 /// The longest record: a value of 64 MiB in Base64, or with every byte escaped.
 const RECORD_BYTES_MAX: usize = 512 << 20;
@@ -20,9 +20,9 @@ pub(crate) fn import(arguments: &ImportArguments) -> Result<(), Failure> {
     let url = node_url(&arguments.node)?;
     let mut import = Import::new(url, open(&arguments.file)?);
     let sent = import.run();
-    let Import { tally, large, source, first_failed_line, progress, .. } = import;
+    let Import { tally, source, first_failed_line, progress, .. } = import;
     drop(progress);
-    let stored = counted(tally.successes() + large, "record");
+    let stored = counted(tally.successes(), "record");
     let left_out =
         if source.expired == 0 { String::new() } else { format!("; {} had expired", source.expired) };
     _ = writeln!(stderr(), "{stored} stored{left_out}");
@@ -45,8 +45,6 @@ struct Import {
     unanswered: Mutex<VecDeque<u64>>,
     tally: Tally,
     first_failed_line: Option<u64>,
-    /// Records that were too large for a batch, and were stored each by itself.
-    large: u64,
     progress: ProgressLine,
     clock: RealClock,
 }
@@ -60,7 +58,6 @@ impl Import {
             unanswered: Mutex::default(),
             tally: Tally::default(),
             first_failed_line: None,
-            large: 0,
             progress: ProgressLine::of("records"),
             clock: RealClock::new(),
         }
@@ -84,11 +81,10 @@ impl Import {
                 None => {}
                 Some(Pause::Large(record)) => {
                     let number = self.source.number;
-                    let stored = put(&self.url, &record, self.clock.wall_ms());
-                    if stored.map_err(|reason| not_imported(number, &reason))? {
-                        self.large += 1;
-                    } else {
-                        self.source.expired += 1;
+                    let put = put(&self.url, &record, self.clock.wall_ms());
+                    match put.map_err(|reason| not_imported(number, &reason))? {
+                        Some((status, reason)) => self.count_large(number, status, reason),
+                        None => self.source.expired += 1,
                     }
                 }
                 Some(Pause::Failed(failure)) => return Err(failure),
@@ -96,10 +92,17 @@ impl Import {
         }
     }
 
+    fn count_large(&mut self, line: u64, status: u16, reason: String) {
+        self.tally.count_one(status, reason);
+        if self.tally.first_failure().is_some() {
+            self.first_failed_line.get_or_insert(line);
+        }
+        self.progress.tell(self.tally.answers);
+    }
+
     /// Sends `first` and what follows in one request, up to where the source stops or rests.
     fn send(&mut self, first: Vec<u8>) -> Result<(), Failure> {
-        let Import { url, input, source, unanswered, tally, first_failed_line, large, progress, clock } =
-            self;
+        let Import { url, input, source, unanswered, tally, first_failed_line, progress, clock } = self;
         let unanswered = &*unanswered;
         let now_ms = || clock.monotonic_ns() / 1_000_000;
         let (mut next, began_ms) = (Some(first), now_ms());
@@ -129,7 +132,7 @@ impl Import {
                     let line = lines.pop_front();
                     *first_failed_line = first_failed_line.or(line.filter(|_| failed == Some(number)));
                 }
-                progress.tell(tally.answers + *large);
+                progress.tell(tally.answers);
                 Ok::<_, Failure>(())
             })
         };
@@ -211,14 +214,17 @@ fn not_imported(line: u64, reason: &str) -> Failure {
     Failure::Failed(format!("line {line} was not imported: {reason}"))
 }
 
-/// Answers whether it was stored, and had not expired.
-fn put(url: &Url, record: &LargeRecord, now_ms: u64) -> Result<bool, String> {
-    let Some(request) = record.put(now_ms) else { return Ok(false) };
+/// The status that the node answers and why, if that is about this record only, as in a batch; none if the record has expired.
+fn put(url: &Url, record: &LargeRecord, now_ms: u64) -> Result<Option<(u16, String)>, String> {
+    let Some(request) = record.put(now_ms) else { return Ok(None) };
     let response = request.send(url).map_err(|error| error.to_string())?;
-    if response.status != 201 {
-        return Err(response.refusal());
-    }
-    response.check_done().map(|()| true).map_err(|error| error.to_string())
+    let status = response.status;
+    let reason = match status {
+        201 => response.check_done().map(|()| String::new()),
+        400 | 412 if response.is_of_type(TEXT) => response.text(),
+        _ => return Err(response.refusal()),
+    };
+    reason.map(|reason| Some((status, reason))).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

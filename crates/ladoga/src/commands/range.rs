@@ -95,7 +95,8 @@ pub(super) fn ask(
 ) -> Result<Response, Failure> {
     let url = node_url(node)?;
     let target = query.target("/v0/entities");
-    let response = Request { method: "GET", target, field, body: None }.send(&url)?;
+    let response =
+        Request { method: "GET", target, fields: field.into_iter().collect(), body: None }.send(&url)?;
     if response.status == 200 { Ok(response) } else { Err(Failure::refused(response)) }
 }
 

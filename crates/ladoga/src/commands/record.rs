@@ -24,25 +24,48 @@ pub(super) enum Record {
 }
 
 /// A record that is stored by itself.
+#[derive(Default)]
 pub(super) struct LargeRecord {
     pub(super) key: Vec<u8>,
     pub(super) value: Vec<u8>,
     pub(super) expires_ms: Option<u64>,
+    /// How long it lives from when it is stored, if it does not say when it expires.
+    pub(super) ttl: Option<String>,
+    /// Header fields without which it would replace what it is not to replace.
+    pub(super) conditions: Vec<(&'static str, String)>,
 }
 
 impl LargeRecord {
-    fn of((key, value): (&Member<'_>, &Member<'_>), expires_ms: Option<u64>) -> Result<LargeRecord, String> {
-        Ok(LargeRecord { key: key.bytes()?, value: value.bytes()?, expires_ms })
+    fn of(members: &Map<String, Value>, expires_ms: Option<u64>) -> Result<LargeRecord, String> {
+        let (key, value) = (Member::of(members, "key")?.bytes()?, Member::of(members, "value")?.bytes()?);
+        let mut conditions = Vec::new();
+        for (name, field) in [("if_match", "if-match"), ("if_none_match", "if-none-match")] {
+            conditions.extend(text_of_member(members, name)?.map(|text| (field, text)));
+        }
+        let ttl = if expires_ms.is_none() { text_of_member(members, "ttl")? } else { None };
+        Ok(LargeRecord { key, value, expires_ms, ttl, conditions })
     }
 
     /// What stores it now; none if it has expired.
     pub(super) fn put(&self, now_ms: u64) -> Option<Request<'_>> {
-        let ttl = match self.expires_ms {
-            Some(at_ms) => format!("&ttl={}ms", ttl_ms(at_ms, now_ms)?),
-            None => String::new(),
+        let ttl = match (self.expires_ms, &self.ttl) {
+            (Some(at_ms), _) => format!("&ttl={}ms", ttl_ms(at_ms, now_ms)?),
+            (None, Some(ttl)) => format!("&ttl={}", percent_encoded(ttl.as_bytes())),
+            (None, None) => String::new(),
         };
         let target = format!("/v0/entity?id={}{ttl}", percent_encoded(&self.key));
-        Some(Request { method: "PUT", target, field: None, body: Some(&self.value) })
+        let fields = self.conditions.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        Some(Request { method: "PUT", target, fields, body: Some(&self.value) })
+    }
+}
+
+/// A member that becomes part of the head of a request.
+fn text_of_member(members: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {
+    match members.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        // Another line would be another field.
+        Some(Value::String(text)) if !text.contains(char::is_control) => Ok(Some(text.clone())),
+        Some(_) => Err(format!("expected {name}, a text without control characters")),
     }
 }
 
@@ -110,13 +133,12 @@ pub(super) fn record(line: &[u8], now_ms: u64) -> Result<Record, String> {
     }
     let (key, value) = (Member::of(&members, "key")?, Member::of(&members, "value")?);
     if key.text.len() + value.text.len() > LINE_BYTES_MAX {
-        return LargeRecord::of((&key, &value), expires_ms).map(Record::Large);
+        return LargeRecord::of(&members, expires_ms).map(Record::Large);
     }
     members.insert("op".to_owned(), "put".into());
     let mut operation = serde_json::to_vec(&members).map_err(|error| error.to_string())?;
     if operation.len() > LINE_BYTES_MAX {
-        let (key, value) = (Member::of(&members, "key")?, Member::of(&members, "value")?);
-        return LargeRecord::of((&key, &value), expires_ms).map(Record::Large);
+        return LargeRecord::of(&members, expires_ms).map(Record::Large);
     }
     operation.push(b'\n');
     Ok(Record::Line(operation))
@@ -228,12 +250,41 @@ mod tests {
     #[test]
     fn what_is_stored_by_itself_lives_until_it_expires_whenever_that_is_sent() {
         let (key, value) = (b"a".to_vec(), b"v".to_vec());
-        let mut large = LargeRecord { key, value, expires_ms: Some(2_000) };
+        let mut large = LargeRecord { key, value, expires_ms: Some(2_000), ..LargeRecord::default() };
         let target = |large: &LargeRecord, now_ms| large.put(now_ms).map(|request| request.target);
         assert_eq!(target(&large, 1_500).as_deref(), Some("/v0/entity?id=a&ttl=500ms"));
         assert_eq!(target(&large, 2_000), None);
         large.expires_ms = None;
         assert_eq!(target(&large, 2_000).as_deref(), Some("/v0/entity?id=a"));
+    }
+
+    /// They were dropped, so that such a record replaced what it was not to replace, and never expired.
+    #[test]
+    fn what_is_stored_by_itself_keeps_its_ttl_and_its_conditions() {
+        let value = "x".repeat(LINE_BYTES_MAX);
+        let of = |members: &str| match record(
+            format!("{{\"key\":\"a\",{members},\"value\":\"{value}\"}}").as_bytes(),
+            1_000,
+        ) {
+            Ok(Record::Large(large)) => Ok(large),
+            Err(reason) => Err(reason),
+            Ok(_) => panic!("no large record: {members}"),
+        };
+        let sent = |members| {
+            let large = of(members).expect("a record");
+            let request = large.put(1_000).expect("it has not expired");
+            let fields: Vec<_> =
+                request.fields.iter().map(|(name, text)| format!("{name}: {text}")).collect();
+            (request.target, fields.join(", "))
+        };
+        assert_eq!(sent(r#""ttl":"5m""#), ("/v0/entity?id=a&ttl=5m".to_owned(), String::new()));
+        assert_eq!(sent(r#""ttl":"5m","expires_ms":1500"#).0, "/v0/entity?id=a&ttl=500ms");
+        assert_eq!(sent(r#""if_none_match":"*","ttl":null"#).1, "if-none-match: *");
+        let both = sent(r#""if_match":"\"0-1\"","if_none_match":"*""#);
+        assert_eq!(both, ("/v0/entity?id=a".to_owned(), "if-match: \"0-1\", if-none-match: *".to_owned()));
+        for wrong in [r#""ttl":5"#, r#""if_match":["*"]"#, r#""if_match":"*\r\nhost: b""#] {
+            assert!(of(wrong).is_err_and(|reason| reason.contains("without control characters")), "{wrong}");
+        }
     }
 
     #[test]

@@ -25,6 +25,10 @@ pub(super) struct Tally {
     first_failure: Option<FailedOperation>,
 }
 
+fn is_success(status: u16) -> bool {
+    (200..FAILURES_FROM).contains(&status)
+}
+
 /// An operation that was refused.
 pub(super) struct FailedOperation {
     /// Which of the answers says so, from 1 on.
@@ -60,15 +64,24 @@ impl Tally {
         self.answers += 1;
         let digits = self.beginning.strip_prefix(BEGINNING).and_then(|rest| rest.get(..STATUS_DIGITS));
         let status = digits.and_then(|digits| str::from_utf8(digits).ok());
-        let is_success = status
-            .and_then(|digits| digits.parse::<u16>().ok())
-            .is_some_and(|status| (200..FAILURES_FROM).contains(&status));
+        let is_success = status.and_then(|digits| digits.parse().ok()).is_some_and(is_success);
         if !is_success {
             self.failures += 1;
             let failed = || FailedOperation::of(self.answers, status, &self.beginning);
             self.first_failure.get_or_insert_with(failed);
         }
         self.beginning.clear();
+    }
+
+    /// Counts what was sent by itself, as if it had been in the batch.
+    pub(super) fn count_one(&mut self, status: u16, reason: String) {
+        self.answers += 1;
+        if is_success(status) {
+            return;
+        }
+        self.failures += 1;
+        let (number, status, reason) = (self.answers, status.to_string(), Some(reason));
+        self.first_failure.get_or_insert(FailedOperation { number, status, reason });
     }
 
     /// How many have not failed.

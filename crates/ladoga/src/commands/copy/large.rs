@@ -23,7 +23,7 @@ pub(super) fn copy_value(sides: &Sides, key: &[u8], clock: &dyn Clock) -> Result
         // It was deleted since then.
         return Ok(Stored::default());
     };
-    let record = LargeRecord { key: key.to_vec(), value, expires_ms };
+    let record = LargeRecord { key: key.to_vec(), value, expires_ms, ..LargeRecord::default() };
     put_again(&sides.to, &record, (clock, &mut sides.patience.begin()))
 }
 
@@ -92,7 +92,7 @@ fn read(from: &Url, key: &[u8]) -> Result<Option<Mortal>, Trouble> {
 
 fn get(url: &Url, key: &[u8]) -> Result<Option<Response>, Trouble> {
     let target = format!("/v0/entity?id={}", percent_encoded(key));
-    let request = Request { method: "GET", target, field: None, body: None };
+    let request = Request { method: "GET", target, fields: Vec::new(), body: None };
     let response = request.send_with_patience(url, Some(SILENCE_MAX))?;
     match response.status {
         200 => {

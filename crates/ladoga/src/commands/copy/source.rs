@@ -96,7 +96,7 @@ impl Source {
     /// Reads a page. What came of it before something goes wrong counts.
     fn page(&mut self, take: &mut impl FnMut(Lot) -> bool) -> Result<PageEnd, Trouble> {
         let target = query(&self.span).target("/v0/entities");
-        let request = Request { method: "GET", target, field: LINES, body: None };
+        let request = Request { method: "GET", target, fields: LINES.into_iter().collect(), body: None };
         let response = request.send_with_patience(&self.url, Some(SILENCE_MAX))?;
         if response.status != 200 {
             return Err(Trouble::refused(response));

@@ -84,7 +84,7 @@ fn render<'l>(
 /// Sends a batch. Leaves in `left` what has to be sent again, and answers why.
 fn send(sides: &Sides, body: &[u8], left: &mut Vec<&[u8]>) -> Result<Option<Trouble>, Trouble> {
     let target = "/v0/batch".to_owned();
-    let request = Request { method: "POST", target, field: None, body: Some(body) };
+    let request = Request { method: "POST", target, fields: Vec::new(), body: Some(body) };
     let response = request.send_with_patience(&sides.to, Some(SILENCE_MAX))?;
     if response.status != 200 {
         return Err(Trouble::refused(response));

@@ -141,7 +141,7 @@ fn targets(kinds: &[Kind], format: Format, arguments: &ProfileArguments) -> Resu
 
 fn ask(url: &Url, kind: Kind, target: String, seconds: u32) -> Result<Taken, Failure> {
     let patience = Duration::from_secs(seconds.into()) + LATE_MAX;
-    let request = Request { method: "GET", target, field: None, body: None };
+    let request = Request { method: "GET", target, fields: Vec::new(), body: None };
     let response = request.send_with_patience(url, Some(patience))?;
     let status = response.status;
     if status != OK && REFUSALS.contains(&status) {

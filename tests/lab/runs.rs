@@ -1,3 +1,5 @@
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -299,8 +301,7 @@ fn what_cannot_be_run_is_told() {
     run("--dir absent").expect_failure(1, &["cannot write absent"]);
     assert!(!report.exists(), "it is seen before a run begins");
     assert!(!directory.path().join("absent").exists(), "it was made");
-    let node = lab_run("--dir .", &report, &directory).env("LADOGA_THREADS", "none").run();
-    node.expect_failure(1, &["the node ended", "LADOGA_THREADS"]);
+    a_node_that_does_not_start_is_told(&report, &directory);
     // The third is seen before the first is measured.
     let server = Server::start(Manner::Answer(200));
     for words in [
@@ -319,6 +320,29 @@ fn what_cannot_be_run_is_told() {
     assert!(!report.exists(), "no report of nothing");
     nothing_stays_behind(&directory);
     Ladoga::new(["lab"]).run().expect_failure(2, &["run", "compare"]);
+}
+
+/// A node refuses a path that is no UTF-8.
+fn a_node_that_does_not_start_is_told(report: &Path, directory: &Directory) {
+    let dir = directory.path().join(OsStr::from_bytes(b"\xff"));
+    std::fs::create_dir(&dir).expect("a directory");
+    let flags = ["lab", "run", "--dir"].map(PathBuf::from).into_iter();
+    let flags = flags.chain([dir.clone(), PathBuf::from("-o"), report.to_path_buf()]);
+    Ladoga::new(flags).run().expect_failure(1, &["the node ended", "UTF-8"]);
+    std::fs::remove_dir(&dir).expect("nothing stays in it");
+}
+
+/// The node had them, and the report did not say so.
+#[test]
+fn settings_of_another_node_do_not_count_for_the_one_that_is_measured() {
+    let directory = Directory::new();
+    let report = directory.path().join("report.html");
+    lab_run(&format!("{SMALL} --workloads get --rates 100 --rounds 1"), &report, &directory)
+        .env("LADOGA_THREADS", "none")
+        .env("LADOGA_TOKENS", "absent.toml")
+        .env("LADOGA_CONFIG", "absent.toml")
+        .run()
+        .expect_success();
 }
 
 #[test]

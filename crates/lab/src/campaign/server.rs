@@ -1,5 +1,6 @@
 //! What is measured: a node of our own, or a server that was named.
 
+use std::ffi::OsStr;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -55,6 +56,10 @@ impl OwnNode {
         let log = files::create(&scratch.path().join("log")).map_err(system("make the node's log"))?;
         let log = log.into_inner().map_err(|error| system("make the node's log")(error.into_error()))?;
         let mut command = Command::new(binary);
+        // Only what the report names counts: those of the person who measures are for another node.
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_setting(name)) {
+            command.env_remove(name);
+        }
         command.args(&words).arg("--data").arg(scratch.path().join("data"));
         // It ends with this process, also if that is killed.
         command.arg("--ends-with").arg(std::process::id().to_string());
@@ -134,6 +139,11 @@ impl Drop for OwnNode {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Whether a node takes a variable of this name for one of its settings.
+fn is_setting(name: &OsStr) -> bool {
+    ["LADOGA_", "OTEL_"].iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
 }
 
 fn serve_words(options: &NodeOptions, threads: Option<u64>, address: &str) -> Vec<String> {

@@ -68,15 +68,20 @@ impl S3Disk {
     }
 
     /// Fails if the lock that this process has taken is not its own any more.
-    fn may_change(&self) -> io::Result<()> {
-        let lease = self.lease.lock().upgrade();
-        lease.map_or(Ok(()), |lease| lease.check())
+    fn may_change(&self, path: &Path) -> io::Result<()> {
+        let Some(lease) = self.lease.lock().upgrade() else { return Ok(()) };
+        if is_manifest(path) { lease.confirm() } else { lease.check() }
     }
 }
 
 /// What is not complete yet.
 fn is_new(path: &Path) -> bool {
     path.extension() == Some(OsStr::new("new"))
+}
+
+/// What says which other files there are. One that names what another process has swept is worse than the request that it costs to know.
+fn is_manifest(path: &Path) -> bool {
+    path.extension() == Some(OsStr::new("json"))
 }
 
 fn unsupported<T>(what: &'static str) -> io::Result<T> {
@@ -122,7 +127,7 @@ impl Disk for S3Disk {
                 format!("{bytes} bytes, expected at most 5 GiB"),
             ));
         }
-        self.may_change()?;
+        self.may_change(to)?;
         self.client.put(&self.key(to)?, (&content, content.crc32c()?), Condition::Always)?;
         spool.remove(from)
     }
@@ -135,7 +140,7 @@ impl Disk for S3Disk {
                 removed => return removed,
             }
         }
-        self.may_change()?;
+        self.may_change(path)?;
         self.client.delete(&self.key(path)?)
     }
 

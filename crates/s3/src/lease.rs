@@ -5,13 +5,13 @@ use std::thread;
 use std::time::Duration;
 
 use ladoga_env::{Clock, Lock};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::client::{Client, Condition, Piece};
 
 /// A lock that was not renewed for so long is nobody's any more.
 const LEASE: Duration = Duration::from_mins(3);
-/// How often it is renewed; before something is changed, it is not older than that.
+/// How often it is renewed; before something is changed, it is not older than that by either clock.
 const RENEW_EVERY: Duration = Duration::from_secs(30);
 
 /// The right to change what is in the bucket, as an object that only its holder writes.
@@ -27,7 +27,28 @@ pub(crate) struct Lease {
 struct State {
     /// Of the object as this process wrote it last; none once it is somebody else's.
     tag: Option<String>,
-    renewed_ns: u64,
+    renewed: Moment,
+}
+
+/// By both clocks: the one that never jumps stands still while the machine is suspended, and others count on.
+#[derive(Clone, Copy)]
+struct Moment {
+    monotonic_ns: u64,
+    wall_ms: u64,
+}
+
+impl Moment {
+    fn now(clock: &dyn Clock) -> Moment {
+        Moment { monotonic_ns: clock.monotonic_ns(), wall_ms: clock.wall_ms() }
+    }
+
+    /// Whether the time to renew it has not come since then. If the wall clock was set back, nobody knows.
+    fn is_recent(self, clock: &dyn Clock) -> bool {
+        let now = Moment::now(clock);
+        let passed = Duration::from_nanos(now.monotonic_ns.saturating_sub(self.monotonic_ns));
+        let wall = now.wall_ms.checked_sub(self.wall_ms).map(Duration::from_millis);
+        passed < RENEW_EVERY && wall.is_some_and(|wall| wall < RENEW_EVERY)
+    }
 }
 
 /// A lease that is held: it is renewed until this is dropped.
@@ -47,12 +68,12 @@ impl Lease {
         key: String,
         nonce: String,
     ) -> io::Result<(Arc<Lease>, Held)> {
-        let renewed_ns = clock.monotonic_ns();
+        let renewed = Moment::now(&**clock);
         let tag = match write(client, &key, &nonce, Condition::Absent) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => take_over(client, &key, &nonce)?,
             written => written?,
         };
-        let state = Mutex::new(State { tag: Some(tag), renewed_ns });
+        let state = Mutex::new(State { tag: Some(tag), renewed });
         let (client, clock) = (Arc::clone(client), Arc::clone(clock));
         let lease = Arc::new(Lease { client, clock, key, nonce, state });
         let held = Held::begin(&lease);
@@ -68,32 +89,42 @@ impl Lease {
         }
     }
 
-    /// Sees to it that it is still held; an error if it is not, or nobody knows.
+    /// Sees to it that it was held a moment ago; an error if it was not, or nobody knows.
     pub(crate) fn check(&self) -> io::Result<()> {
-        let mut state = self.state.lock();
-        let Some(tag) = &state.tag else {
-            return Err(io::Error::other(
-                "another process has taken the lock, because this one stood still for long",
-            ));
-        };
-        let now_ns = self.clock.monotonic_ns();
-        if Duration::from_nanos(now_ns.saturating_sub(state.renewed_ns)) < RENEW_EVERY {
+        let state = self.state.lock();
+        if state.tag.is_some() && state.renewed.is_recent(&*self.clock) {
             return Ok(());
         }
+        self.renew(state)
+    }
+
+    /// The same, and asks the server however short a time ago that was: clocks may have stood still.
+    pub(crate) fn confirm(&self) -> io::Result<()> {
+        self.renew(self.state.lock())
+    }
+
+    fn renew(&self, mut state: MutexGuard<'_, State>) -> io::Result<()> {
+        let Some(tag) = &state.tag else { return Err(taken_by_another()) };
+        let renewed = Moment::now(&*self.clock);
         match write(&self.client, &self.key, &self.nonce, Condition::Is(tag)) {
-            Ok(tag) => *state = State { tag: Some(tag), renewed_ns: now_ns },
+            Ok(tag) => *state = State { tag: Some(tag), renewed },
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 // An attempt before this one may have been ours.
                 let held = self.client.get(&self.key, 0, self.nonce.len() as u64)?;
                 let is_ours = held.bytes == self.nonce.as_bytes();
-                *state = State { tag: is_ours.then_some(held.tag), renewed_ns: now_ns };
-                drop(state);
-                return self.check();
+                *state = State { tag: is_ours.then_some(held.tag), renewed };
+                if !is_ours {
+                    return Err(taken_by_another());
+                }
             }
             Err(error) => return Err(error),
         }
         Ok(())
     }
+}
+
+fn taken_by_another() -> io::Error {
+    io::Error::other("another process has taken the lock, because this one stood still for long")
 }
 
 fn write(client: &Client, key: &str, nonce: &str, condition: Condition<'_>) -> io::Result<String> {
@@ -151,7 +182,7 @@ impl Drop for Held {
             let _ = renewing.join();
         }
         // Another process may have taken it, if this one stood still. What is not removed is nobody's in three minutes.
-        if self.lease.check().is_ok() {
+        if self.lease.confirm().is_ok() {
             let _ = self.lease.client.delete(&self.lease.key);
         }
     }

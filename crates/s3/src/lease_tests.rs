@@ -1,10 +1,12 @@
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread;
+use std::time::Duration;
 
-use ladoga_env::{Disk, Env};
+use ladoga_env::{Clock, Disk, Env, OpenMode};
 use parking_lot::Mutex;
 
 use crate::{Place, S3Disk, Settings};
@@ -84,6 +86,10 @@ fn serve(stream: TcpStream, bucket: &Mutex<Bucket>) -> std::io::Result<()> {
 
 /// A server of this bucket, until the bucket is dropped, and a disk on it.
 fn disk_on(bucket: &Arc<Mutex<Bucket>>) -> S3Disk {
+    disk_with(bucket, &ladoga_env::real::env().expect("an environment"))
+}
+
+fn disk_with(bucket: &Arc<Mutex<Bucket>>, env: &Env) -> S3Disk {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
     let served: Weak<Mutex<Bucket>> = Arc::downgrade(bucket);
@@ -94,7 +100,6 @@ fn disk_on(bucket: &Arc<Mutex<Bucket>>) -> S3Disk {
             let _ = serve(stream, &bucket);
         }
     });
-    let env: Env = ladoga_env::real::env().expect("an environment");
     let place = Place::parse(Path::new("s3://lake/nodes")).expect("a place");
     let settings = Settings::of(|name| match name {
         "AWS_ENDPOINT_URL" => Some(endpoint.clone()),
@@ -102,7 +107,7 @@ fn disk_on(bucket: &Arc<Mutex<Bucket>>) -> S3Disk {
         "AWS_REGION" => Some("us-east-1".to_owned()),
         _ => None,
     });
-    S3Disk::new(&env, Path::new("s3://lake/nodes"), &place, &settings.expect("settings")).expect("a disk")
+    S3Disk::new(env, Path::new("s3://lake/nodes"), &place, &settings.expect("settings")).expect("a disk")
 }
 
 fn left_behind(loses_after: Option<u64>) -> Arc<Mutex<Bucket>> {
@@ -143,4 +148,70 @@ fn a_lock_that_another_process_took_over_a_moment_before_is_not_ones_own() {
     let bucket = bucket.lock();
     assert_eq!(bucket.content.as_deref(), Some(&[b'1'; 32][..]), "it is left to it");
     assert_eq!(bucket.requests, ["PUT", "GET", "PUT", "GET"]);
+}
+
+/// A machine that was suspended for so long: one of its clocks has not moved.
+struct Suspended {
+    clock: Arc<dyn Clock>,
+    for_ms: Arc<AtomicU64>,
+}
+
+impl Clock for Suspended {
+    fn wall_ms(&self) -> u64 {
+        self.clock.wall_ms() + self.for_ms.load(Ordering::SeqCst)
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        self.clock.monotonic_ns()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.clock.sleep(duration);
+    }
+}
+
+/// A disk that has taken the lock, which another process took over meanwhile.
+fn stolen(bucket: &Arc<Mutex<Bucket>>, disk: &S3Disk) -> Box<dyn ladoga_env::Lock> {
+    let lock = disk.lock(Path::new("s3://lake/nodes/LOCK")).expect("nobody has it");
+    let mut bucket = bucket.lock();
+    bucket.is_stolen_after = Some(bucket.requests.len() as u64);
+    lock
+}
+
+/// Whoever was suspended took itself for the holder for as long as its clock said so, and removed the lock of the next one.
+#[test]
+fn a_lock_that_another_process_has_is_not_removed() {
+    let bucket = Arc::new(Mutex::new(Bucket::default()));
+    let disk = disk_on(&bucket);
+    drop(stolen(&bucket, &disk));
+    assert_eq!(bucket.lock().content.as_deref(), Some(&[b'1'; 32][..]), "it is left to it");
+}
+
+/// A backup that names files which another process has swept.
+#[test]
+fn no_manifest_is_changed_once_another_process_has_the_lock() {
+    let (new, path) = (Path::new("s3://lake/nodes/a.new"), Path::new("s3://lake/nodes/a.json"));
+    let bucket = Arc::new(Mutex::new(Bucket::default()));
+    let disk = disk_on(&bucket);
+    disk.open(new, OpenMode::CreateNew).expect("a file").write_all_at(b"{}", 0).expect("room");
+    let _lock = stolen(&bucket, &disk);
+    for changed in [disk.rename(new, path), disk.remove(path)] {
+        let refused = changed.expect_err("it is another process's turn").to_string();
+        assert!(refused.contains("another process has taken the lock"), "{refused}");
+    }
+    assert_eq!(bucket.lock().content.as_deref(), Some(&[b'1'; 32][..]), "nothing was written");
+}
+
+#[test]
+fn the_time_of_a_suspended_machine_counts() {
+    let (bucket, for_ms) = (Arc::new(Mutex::new(Bucket::default())), Arc::<AtomicU64>::default());
+    let env = ladoga_env::real::env().expect("an environment");
+    let clock = Arc::new(Suspended { clock: Arc::clone(&env.clock), for_ms: Arc::clone(&for_ms) });
+    let disk = disk_with(&bucket, &Env { clock, ..env });
+    let _lock = stolen(&bucket, &disk);
+    for_ms.store(300_000, Ordering::SeqCst);
+    let refused =
+        disk.remove(Path::new("s3://lake/nodes/files/a")).expect_err("it is another process's turn");
+    assert!(refused.to_string().contains("another process has taken the lock"), "{refused}");
+    assert_eq!(bucket.lock().content.as_deref(), Some(&[b'1'; 32][..]), "nothing was removed");
 }

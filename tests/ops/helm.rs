@@ -100,6 +100,35 @@ fn a_node_on_its_own_has_no_others() {
     }
 }
 
+/// Numbers of a file became "3.6e+06" and lists "[a b]", which the node refuses.
+#[test]
+fn settings_of_a_file_are_what_the_node_reads() {
+    let directory = Directory::new();
+    let values = directory.path().join("values.yaml");
+    let settings = "changes_keep_ms: 3600000, traces_sample: 0.01, memory: 2147483648, allow_host: [a, b], \
+                    numbers: [3600000, 2], plain: true, text: \"3600000\"";
+    fs::write(&values, format!("auth: {{ insecure: true }}\nsettings: {{ {settings} }}\n")).expect("a file");
+    let (chart, values) = (chart(), values.to_str().expect("a path of text").to_owned());
+    let chart = chart.to_str().expect("a path of text");
+    let Some((is_right, made, errors)) =
+        helm(&["template", "ladoga", chart, "--kube-version", KUBERNETES, "-f", &values])
+    else {
+        return;
+    };
+    assert!(is_right, "{errors}");
+    for part in [
+        "LADOGA_CHANGES_KEEP_MS, value: \"3600000\"",
+        "LADOGA_TRACES_SAMPLE, value: \"0.01\"",
+        "LADOGA_MEMORY, value: \"2147483648\"",
+        "LADOGA_ALLOW_HOST, value: \"a,b\"",
+        "LADOGA_NUMBERS, value: \"3600000,2\"",
+        "LADOGA_PLAIN, value: \"true\"",
+        "LADOGA_TEXT, value: \"3600000\"",
+    ] {
+        assert!(made.contains(part), "{part} is not in {made}");
+    }
+}
+
 #[test]
 fn what_the_chart_cannot_do_is_said() {
     for (settings, said) in [

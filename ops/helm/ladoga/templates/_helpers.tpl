@@ -21,3 +21,18 @@ http://{{ $name }}-{{ .number }}.{{ $name }}-nodes.{{ .root.Release.Namespace }}
 {{- end -}}
 {{- join "," $urls -}}
 {{- end }}
+
+{{/* A setting as a variable has it. Numbers of a file of values are floats here, and from a million on they would be printed as 1e+06. */}}
+{{- define "ladoga.setting" -}}
+{{- if kindIs "slice" . }}
+{{- $parts := list }}
+{{- range . }}
+{{- $parts = append $parts (include "ladoga.setting" .) }}
+{{- end }}
+{{- join "," $parts }}
+{{- else if and (kindIs "float64" .) (eq (floor .) .) }}
+{{- int64 . }}
+{{- else }}
+{{- toString . }}
+{{- end }}
+{{- end }}

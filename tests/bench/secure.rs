@@ -19,7 +19,7 @@ use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 use crate::command::{Ran, bench};
 use crate::server::read_request;
-use crate::support::Directory;
+use crate::support::{Directory, Ladoga};
 
 /// A server that speaks TLS and answers `/N` with N bytes; `/close` is the last request of a connection.
 struct SecureServer {
@@ -137,6 +137,17 @@ fn a_server_that_signed_its_own_certificate_is_measured_as_by_wrk() {
     assert!(ran.err.contains("any certificate is accepted, as by wrk"), "{}", ran.err);
     // One a connection, and one to see whether the server is there, which it may not see to its end.
     assert!((4..=5).contains(&server.handshakes()), "{} handshakes", server.handshakes());
+}
+
+/// It was silent about it.
+#[test]
+fn a_lab_run_says_that_it_checks_no_certificate() {
+    let (server, directory) = (SecureServer::start("some.where"), Directory::new());
+    let line =
+        format!("-d1s -c1 --workloads status --rates 50 --rounds 1 --no-profile --url {}", server.url(""));
+    let words = ["lab", "run", "-o", "report.html"].into_iter().chain(line.split_whitespace());
+    let ran = Ladoga::new(words).current_dir(directory.path()).run().expect_success();
+    assert!(ran.stderr.contains("note: any certificate is accepted, as by wrk"), "{}", ran.stderr);
 }
 
 /// `openssl x509 -req` made them for decades, and wrk takes them.

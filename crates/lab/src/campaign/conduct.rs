@@ -61,8 +61,9 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
     let interruption = Interruption::until_a_second_wish()?;
     let url = options.url.clone().map(|url| Target { token, ..url });
     let mut conductor = Conductor::new(options, url, &stages, &interruption.stop);
-    let written = written::announcement(options, &stages);
-    remarks.iter().chain(&written).for_each(|remark| stderr_line(format_args!("note: {remark}")));
+    let said = written::announcement(options, &stages).into_iter().chain(written::unchecked(options));
+    let said: Vec<String> = said.collect();
+    remarks.iter().chain(&said).for_each(|remark| stderr_line(format_args!("note: {remark}")));
     conductor.report.notes.splice(..0, remarks);
     let result = conductor.conduct(&stages);
     let ended = conductor.end();

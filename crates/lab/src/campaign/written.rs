@@ -1,7 +1,9 @@
-//! What the runs write to servers that were named: their stores are somebody's, and stay when this is over.
+//! What is said of servers that were named: what the runs write, as their stores are somebody's and stay when this is over, and that nobody
+//! knows who they are.
 
 use super::options::RunOptions;
 use super::stage::{Stage, name_of};
+use crate::cli::Scheme;
 use crate::fill::keys_in_words;
 
 /// Says it before anything is written; none if nothing is, or only to a node of our own.
@@ -27,11 +29,28 @@ pub(super) fn announcement(options: &RunOptions, stages: &[Stage]) -> Option<Str
     })
 }
 
+/// That a server may be anybody; none if there is no certificate to check.
+pub(super) fn unchecked(options: &RunOptions) -> Option<String> {
+    let mut servers = [&options.url, &options.peer].into_iter().flatten();
+    let is_secure = servers.any(|server| server.scheme == Scheme::Https);
+    is_secure.then(|| "any certificate is accepted, as by wrk, and ladoga lab run cannot check it".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::options::tests::parsed;
     use super::super::stage::chosen;
     use super::*;
+
+    /// It was silent, and what is written about it named flags that it does not have.
+    #[test]
+    fn a_certificate_that_nobody_checks_is_told() {
+        let told = |line: &str| unchecked(&parsed(line).unwrap());
+        assert_eq!(told("--url http://a --peer http://b"), None);
+        for line in ["--url https://a", "--peer https://b", "--url http://a --peer https://b"] {
+            assert!(told(line).is_some_and(|told| told.starts_with("any certificate is accepted")), "{line}");
+        }
+    }
 
     #[test]
     fn what_stays_in_somebodys_store_is_told() {

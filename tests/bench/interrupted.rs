@@ -192,6 +192,37 @@ fn a_fill_that_is_interrupted_has_the_exit_code_of_that() {
     }
 }
 
+/// What held until then was told as the knee, and the exit code was 0.
+#[test]
+fn a_search_for_the_knee_that_is_cut_short_says_so() {
+    let server = Server::start(Manner::Answer(200));
+    let start = |server: &Server, flags: &str| {
+        Run::start(Directory::new(), &format!("-t1 -c1 {flags} --find-knee --slo max<1000s"), &server.url())
+    };
+    let first = start(&server, "-d1h");
+    wait_until("a search that has begun", || server.requests() > 0);
+    let ended = first.interrupt("INT");
+    assert_eq!(ended.ran.code, 130, "{:?}", ended.ran);
+    assert!(ended.ran.out.contains("interrupted before the knee was found: no rate"), "{:?}", ended.ran);
+    assert!(ended.json.is_none(), "it replaces no earlier report");
+
+    let second = start(&server, "-d1s");
+    wait_until("a rate that was tried", || second.running.printed().lines().count() > 2);
+    let ended = second.interrupt("TERM");
+    assert_eq!(ended.ran.code, 143, "{:?}", ended.ran);
+    assert!(ended.ran.out.contains("interrupted before the knee was found: "), "{:?}", ended.ran);
+    let json = ended.json.expect("a file");
+    assert!(json["interrupted"] == true && json["knee"].is_null(), "{json}");
+    assert_eq!(json["curve"][0]["rate"], 1_000);
+
+    // The first rate is answered, and from some request of a later one on, none is.
+    let (at_request, time) = (1_500, Duration::from_hours(1));
+    let frozen = Server::start(Manner::Freeze { at_request, time });
+    let ran = Ran::of(&start(&frozen, "-d1s").running.wait());
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.out.contains("No request was answered at ") && !ran.out.contains("Knee: "), "{ran:?}");
+}
+
 /// An address at which a connection is never made: the listener's queue is full.
 fn full() -> (rustix::fd::OwnedFd, SocketAddr, Vec<TcpStream>) {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");

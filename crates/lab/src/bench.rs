@@ -74,7 +74,7 @@ fn run(options: &Options) -> Outcome<ExitCode> {
             return Ok(interruption.exit_code());
         }
     }
-    if options.find_knee { knee::find(options, stop) } else { run_once(options, &interruption) }
+    if options.find_knee { knee::find(options, &interruption) } else { run_once(options, &interruption) }
 }
 
 /// One run, printed as wrk prints it.

@@ -2,8 +2,7 @@
 //! decided purely; the runs are made elsewhere.
 
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 
@@ -17,6 +16,7 @@ use crate::page::{self, Curve, CurvePoint};
 use crate::report::{Asked, Live, limit_in_words, limit_name, misses_in_words, misses_share};
 use crate::slo::Slo;
 use crate::stats::Limit;
+use crate::stop::Interruption;
 use crate::units::{format_metric, format_time_us};
 use crate::{files, stats};
 
@@ -56,6 +56,17 @@ impl Search {
     }
 }
 
+/// Why nothing more is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The knee is known well enough.
+    Found,
+    /// By a signal.
+    Interrupted,
+    /// At this rate no request was answered.
+    Unanswered(u64),
+}
+
 /// A rate that was tried.
 struct Step {
     rate: u64,
@@ -93,7 +104,7 @@ impl Step {
 }
 
 /// Runs the search, printing a row for every rate.
-pub(crate) fn find(options: &Options, stop: &Arc<AtomicBool>) -> Outcome<ExitCode> {
+pub(crate) fn find(options: &Options, interruption: &Interruption) -> Outcome<ExitCode> {
     let slo = match &options.slo {
         Some(slo) => slo.clone(),
         None => Slo::parse(SLO_DEFAULT).map_err(crate::error::LabError::Usage)?,
@@ -103,25 +114,12 @@ pub(crate) fn find(options: &Options, stop: &Arc<AtomicBool>) -> Outcome<ExitCod
     output.line(format_args!("Searching the highest rate that holds {slo} @ {}", options.target.url));
     let [p50, p99, p999, max] = ["p50", "p99", "p99.9", "max"];
     output.line(format_args!("{:>10}{:>12}{p50:>11}{p99:>11}{p999:>11}{max:>11}  ", "rate", "answered/s"));
-    let (mut search, mut steps) = (Search::default(), Vec::new());
-    while let Some(rate) = search.next() {
-        let Some(step) = try_rate(options, &slo, rate, stop)? else {
-            output.line(format_args!("interrupted"));
-            break;
-        };
-        output.line(format_args!("{}  {}", step.row(), step.verdict()));
-        search.learn(rate, step.reasons.is_empty());
-        let is_dead = step.latency.is_none();
-        steps.push(step);
-        if is_dead {
-            break;
-        }
-    }
-    steps.sort_by_key(|step| step.rate);
-    let conclusion = conclusion(&slo, search);
+    let (search, steps, end) = try_rates(options, &slo, interruption, &mut output)?;
+    let knee = search.held.filter(|_| end == End::Found);
+    let conclusion = conclusion(&slo, search, end);
     let caveats: Vec<String> =
         [caveat(search, &steps), misses(&steps, options.asked())].into_iter().flatten().collect();
-    if let Some(knee) = search.held {
+    if let Some(knee) = knee {
         output.line(format_args!("\nThe curve up to the knee:"));
         for step in steps.iter().filter(|step| step.rate <= knee) {
             output.line(format_args!("{}", step.row()));
@@ -136,16 +134,50 @@ pub(crate) fn find(options: &Options, stop: &Arc<AtomicBool>) -> Outcome<ExitCod
         started_unix_s,
         conclusion,
         caveat: (!caveats.is_empty()).then(|| caveats.join(" ")),
-        knee: search.held.map(|knee| knee as f64),
+        knee: knee.map(|knee| knee as f64),
         points: steps.iter().map(point_of).collect(),
     };
-    write(options, &curve, &json_of(&options.target.url, &slo, search, &steps))?;
+    // A search that has tried nothing has nothing to say, and what an earlier one wrote stays.
+    if !steps.is_empty() {
+        write(options, &curve, &json_of(&options.target.url, &slo, (search, end), &steps))?;
+    }
     output.finish()?;
-    Ok(if search.held.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(match (end, knee) {
+        (End::Interrupted, _) => interruption.exit_code(),
+        (_, Some(_)) => ExitCode::SUCCESS,
+        (_, None) => ExitCode::FAILURE,
+    })
+}
+
+/// What is known in the end, the rates that were tried, in their order, and why no more were.
+fn try_rates(
+    options: &Options,
+    slo: &Slo,
+    interruption: &Interruption,
+    output: &mut Output,
+) -> Outcome<(Search, Vec<Step>, End)> {
+    let (mut search, mut steps, mut end) = (Search::default(), Vec::new(), End::Found);
+    while let Some(rate) = search.next() {
+        let Some(step) = try_rate(options, slo, rate, interruption)? else {
+            end = End::Interrupted;
+            break;
+        };
+        output.line(format_args!("{}  {}", step.row(), step.verdict()));
+        search.learn(rate, step.reasons.is_empty());
+        let is_dead = step.latency.is_none();
+        steps.push(step);
+        if is_dead {
+            end = End::Unanswered(rate);
+            break;
+        }
+    }
+    steps.sort_by_key(|step| step.rate);
+    Ok((search, steps, end))
 }
 
 /// One run; none if it was interrupted.
-fn try_rate(options: &Options, slo: &Slo, rate: u64, stop: &Arc<AtomicBool>) -> Outcome<Option<Step>> {
+fn try_rate(options: &Options, slo: &Slo, rate: u64, interruption: &Interruption) -> Outcome<Option<Step>> {
+    let stop = &interruption.stop;
     let mut live = Live::new(options.duration_ms);
     let outcome = built_in(options, Some(rate)).run(stop, &mut live, &mut || {})?;
     live.clear();
@@ -160,11 +192,25 @@ fn try_rate(options: &Options, slo: &Slo, rate: u64, stop: &Arc<AtomicBool>) -> 
     Ok(Some(Step::new(rate, &outcome, reasons)))
 }
 
-fn conclusion(slo: &Slo, search: Search) -> String {
-    match search.held {
-        Some(knee) => format!("Knee: {knee} requests/sec hold {slo}."),
-        None => format!("No rate that was tried holds {slo}."),
-    }
+fn conclusion(slo: &Slo, search: Search, end: End) -> String {
+    let why = match end {
+        End::Found => {
+            return match search.held {
+                Some(knee) => format!("Knee: {knee} requests/sec hold {slo}."),
+                None => format!("No rate that was tried holds {slo}."),
+            };
+        }
+        End::Interrupted => "The search was interrupted".to_owned(),
+        End::Unanswered(rate) => {
+            format!("No request was answered at {rate} requests/sec, which ended the search")
+        }
+    };
+    let known = match (search.held, search.broke) {
+        (Some(held), _) => format!("{held} requests/sec hold {slo}, and it is not known whether more do"),
+        (None, Some(_)) => format!("no rate that was tried holds {slo}"),
+        (None, None) => "no rate was tried to its end".to_owned(),
+    };
+    format!("{why} before the knee was found: {known}.")
 }
 
 /// A rate that the generator could not keep says nothing about the server.
@@ -208,7 +254,7 @@ fn point_of(step: &Step) -> CurvePoint {
     }
 }
 
-fn json_of(url: &str, slo: &Slo, search: Search, steps: &[Step]) -> Value {
+fn json_of(url: &str, slo: &Slo, (search, end): (Search, End), steps: &[Step]) -> Value {
     let step = |step: &Step| {
         let latency = step
             .latency
@@ -225,7 +271,10 @@ fn json_of(url: &str, slo: &Slo, search: Search, steps: &[Step]) -> Value {
     json!({
         "url": url,
         "slo": slo.to_string(),
-        "knee": search.held,
+        "interrupted": end == End::Interrupted,
+        "complete": end == End::Found,
+        // What held before the search was cut short is in the curve, and may be far below the knee.
+        "knee": search.held.filter(|_| end == End::Found),
         "generator": bound(search, steps).map_or_else(|| json!({ "limits": [] }), limits_json),
         "curve": steps.iter().map(step).collect::<Vec<_>>(),
     })
@@ -272,10 +321,35 @@ mod tests {
         let text = caveat(search, &late).unwrap();
         let wanted = "The server may hold more: at 1050 requests/sec, the generator was the limit: a thread of it used 99 %";
         assert!(text.starts_with(wanted) && text.contains("; and the generator was late: "), "{text}");
-        let data = json_of("http://a", &slo, search, &late);
+        let data = json_of("http://a", &slo, (search, End::Found), &late);
         assert_eq!(data["generator"]["limits"], json!(["cpu", "late"]));
         assert_eq!(data["curve"][0]["generator"]["limits"], json!(["late"]));
-        assert_eq!(json_of("http://a", &slo, search, &fine)["generator"]["limits"], json!([]));
+        assert_eq!(json_of("http://a", &slo, (search, End::Found), &fine)["generator"]["limits"], json!([]));
+    }
+
+    /// What held before the end was told as the knee.
+    #[test]
+    fn a_search_that_is_cut_short_has_no_knee() {
+        let slo = Slo::parse("p99<5ms").unwrap();
+        let search = Search { held: Some(1_000), broke: None };
+        let told = conclusion(&slo, search, End::Interrupted);
+        let wanted = "The search was interrupted before the knee was found: 1000 requests/sec hold p99<5ms, and it is not known whether more do.";
+        assert_eq!(told, wanted);
+        let told = conclusion(&slo, Search::default(), End::Interrupted);
+        assert!(told.ends_with(": no rate was tried to its end."), "{told}");
+        let dead = Search { broke: Some(2_000), ..search };
+        let told = conclusion(&slo, dead, End::Unanswered(2_000));
+        assert!(told.starts_with("No request was answered at 2000 requests/sec, which ended"), "{told}");
+        let told = conclusion(&slo, Search { held: None, ..dead }, End::Unanswered(2_000));
+        assert!(told.ends_with(": no rate that was tried holds p99<5ms."), "{told}");
+        for (end, knee) in [
+            (End::Found, json!([1_000, false, true])),
+            (End::Interrupted, json!([null, true, false])),
+            (End::Unanswered(2_000), json!([null, false, false])),
+        ] {
+            let data = json_of("http://a", &slo, (dead, end), &[]);
+            assert_eq!(json!([data["knee"], data["interrupted"], data["complete"]]), knee, "{end:?}");
+        }
     }
 
     #[test]

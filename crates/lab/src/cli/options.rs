@@ -35,7 +35,7 @@ run. With a longer --timeout, slower answers are measured.
 
 Exit codes: 0 if everything worked; 1 if the SLO was missed, no request was answered, or a file (this is checked before the
 run) or standard output cannot be written; 2 if the command line or the script is wrong; 130 after Ctrl-C or 143 after SIGTERM, if something had to
-be aborted: a script, --fill, a server that does not answer, a name that is being resolved. Ctrl-C ends everything within a second.";
+be aborted: a script, --fill, --find-knee, a server that does not answer, a name that is being resolved. Ctrl-C ends everything within a second.";
 
 /// The command line of `ladoga bench`.
 #[derive(Debug, Clone, Args)]

@@ -76,14 +76,19 @@ impl<R: BufRead> Answers<R> {
         Ok(())
     }
 
-    /// Reads the next chunk into `chunk`; false at the end of the answer. It is an error if the body is not chunked.
-    pub fn next_chunk(&mut self, chunk: &mut Vec<u8>) -> io::Result<bool> {
+    /// Reads the next chunk into `chunk`; false at the end of the answer. It is an error if the body is not chunked, or the chunk has more
+    /// bytes than this.
+    pub fn next_chunk(&mut self, chunk: &mut Vec<u8>, bytes_max: usize) -> io::Result<bool> {
         if !self.reader.is_in_chunks() {
             return Err(io::Error::new(ErrorKind::InvalidData, "the answer is not chunked"));
         }
         chunk.clear();
         loop {
             match self.advance()? {
+                Progress::Body(range) if chunk.len() + range.len() > bytes_max => {
+                    let what = format!("a chunk has more than {bytes_max} bytes");
+                    return Err(io::Error::new(ErrorKind::InvalidData, what));
+                }
                 Progress::Body(range) => chunk.extend_from_slice(&self.from.fill_buf()?[range]),
                 Progress::ChunkEnd => return Ok(true),
                 Progress::End => return Ok(false),
@@ -134,11 +139,23 @@ mod tests {
         let mut answers = Answers::new(bytes);
         assert_eq!(answers.head(Asked::Ordinary)?.status, 200);
         let (mut chunk, mut chunks) = (Vec::new(), Vec::new());
-        while answers.next_chunk(&mut chunk)? {
+        while answers.next_chunk(&mut chunk, 16)? {
             chunks.push(chunk.clone());
         }
         assert!(answers.stream().is_empty(), "all of it was read");
         Ok(chunks)
+    }
+
+    /// It was held in memory, however long it was.
+    #[test]
+    fn a_chunk_that_is_too_long_is_refused() {
+        let of = |bytes: &[u8]| {
+            let head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+            chunks(&[head, bytes, b"\r\n0\r\n\r\n"].concat())
+        };
+        assert_eq!(of(b"10\r\n0123456789abcdef").expect("chunks"), [b"0123456789abcdef".to_vec()]);
+        let refused = of(b"11\r\n0123456789abcdefg").expect_err("a chunk of 17 bytes");
+        assert_eq!(refused.to_string(), "a chunk has more than 16 bytes");
     }
 
     #[test]

@@ -192,9 +192,9 @@ impl Response {
         ClientError::NotANode { url: self.url.clone(), found, expected }
     }
 
-    /// Reads the next chunk of a chunked body into `chunk`; false at the end.
-    pub(crate) fn next_chunk(&mut self, chunk: &mut Vec<u8>) -> Result<bool, ClientError> {
-        self.answers.next_chunk(chunk).map_err(|error| broken(&self.url, error))
+    /// Reads the next chunk of a chunked body, of no more than so many bytes, into `chunk`; false at the end.
+    pub(crate) fn next_chunk(&mut self, chunk: &mut Vec<u8>, bytes_max: usize) -> Result<bool, ClientError> {
+        self.answers.next_chunk(chunk, bytes_max).map_err(|error| broken(&self.url, error))
     }
 }
 

@@ -10,6 +10,8 @@ use crate::client::{ClientError, Request, Response, Url};
 
 /// How often the progress of a repair is read.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// An answer about a node is no longer than this.
+const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// Makes a node pull what the others have and it lacks, and shows the progress.
 pub(crate) fn repair(arguments: &NodeArguments) -> Result<(), Failure> {
@@ -72,18 +74,27 @@ pub(super) fn report(url: &Url) -> Result<Option<Value>, Failure> {
     if response.status != 200 {
         return Ok(None);
     }
-    let mut text = Vec::new();
-    response.body(|piece| {
-        text.extend_from_slice(piece);
-        Ok::<_, ClientError>(())
-    })?;
-    let report: Option<Value> = serde_json::from_slice(&text).ok();
+    let report: Option<Value> = serde_json::from_str(&text_of(response, url)?).ok();
     let report = report.filter(Value::is_object);
     let other = || {
         let (found, expected) = ("an answer that is no JSON".to_owned(), "the status of a cluster");
         ClientError::NotANode { url: url.clone(), found, expected }
     };
     Ok(Some(report.ok_or_else(other)?))
+}
+
+/// The body of an answer about a node, which is a text.
+pub(super) fn text_of(response: Response, url: &Url) -> Result<String, Failure> {
+    let mut text = Vec::new();
+    response.body(|piece| {
+        if text.len() + piece.len() > ANSWER_BYTES_MAX {
+            let expected = format!("expected at most {} MiB", ANSWER_BYTES_MAX >> 20);
+            return Err(Failure::Failed(format!("{url} sent an answer that is too long, {expected}")));
+        }
+        text.extend_from_slice(piece);
+        Ok(())
+    })?;
+    String::from_utf8(text).map_err(|_| Failure::Failed(format!("{url} sent an answer that is no text")))
 }
 
 /// A line for each node, and if this one is being rebuilt, how far that is.
@@ -178,7 +189,30 @@ fn progress(repair: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+    use std::net::TcpListener;
+
     use super::*;
+
+    /// It was held in memory, however long it was.
+    #[test]
+    fn a_report_that_is_too_long_is_refused() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = Url::parse(&format!("http://{}", listener.local_addr().expect("an address")));
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            _ = stream.read(&mut [0; 1 << 10]);
+            let head = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{";
+            // The client may leave before the end.
+            _ = stream.write_all(head).and_then(|()| stream.write_all(&vec![b' '; 16 << 20]));
+            _ = stream.write_all(b"}");
+        });
+        let refused = report(&url.expect("a URL"));
+        assert!(
+            matches!(refused, Err(Failure::Failed(reason)) if reason.contains("expected at most 16 MiB"))
+        );
+        server.join().expect("it served");
+    }
 
     #[test]
     fn a_line_says_how_a_node_is() {

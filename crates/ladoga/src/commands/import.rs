@@ -13,7 +13,7 @@ use crate::batch_arguments::ImportArguments;
 use crate::client::{Response, TEXT, Url, exchange};
 
 /// The longest record: a value of 64 MiB in Base64, or with every byte escaped.
-const RECORD_BYTES_MAX: usize = 512 << 20;
+pub(super) const RECORD_BYTES_MAX: usize = 512 << 20;
 
 /// Stores the records of an export.
 pub(crate) fn import(arguments: &ImportArguments) -> Result<(), Failure> {

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde_json::Value;
 
+use super::import::RECORD_BYTES_MAX;
 use super::{Failure, node_url, output};
 use crate::arguments::NodeArguments;
 use crate::client::{NDJSON, OCTETS, Request, Response, from_base64, percent_encoded};
@@ -32,12 +33,12 @@ pub(crate) fn range(arguments: &RangeArguments) -> Result<(), Failure> {
     } else if *keys_only {
         let (mut response, mut record) = (ask(&query, None, node)?, Vec::new());
         response.check_type(OCTETS)?;
-        while response.next_chunk(&mut record)? {
+        while response.next_chunk(&mut record, RECORD_BYTES_MAX)? {
             print_key(&mut out, &record, *raw)?;
         }
     } else {
         // In lines it is known where a key ends, whatever bytes it has.
-        let (response, mut records) = (ask(&query, LINES, node)?, Records::default());
+        let (response, mut records) = (ask(&query, LINES, node)?, Records::of(RECORD_BYTES_MAX));
         response.lines(|piece| records.print(&mut out, piece, *raw))?;
     }
     Ok(out.flush()?)
@@ -130,23 +131,38 @@ fn print_key(out: &mut impl Write, record: &[u8], raw: bool) -> io::Result<()> {
 }
 
 /// Records that come as lines of JSON, in pieces.
-#[derive(Default)]
 struct Records {
     /// What has come of a line.
     line: Vec<u8>,
+    line_bytes_max: usize,
 }
 
 impl Records {
+    const fn of(line_bytes_max: usize) -> Records {
+        Records { line: Vec::new(), line_bytes_max }
+    }
+
     fn print(&mut self, out: &mut impl Write, mut piece: &[u8], raw: bool) -> Result<(), Failure> {
         while let Some(end) = piece.iter().position(|&byte| byte == b'\n') {
-            self.line.extend_from_slice(&piece[..end]);
+            self.extend(&piece[..end])?;
             piece = &piece[end + 1..];
             if !self.line.is_empty() {
                 print_record(out, &self.line, raw)?;
                 self.line.clear();
             }
         }
-        self.line.extend_from_slice(piece);
+        self.extend(piece)
+    }
+
+    fn extend(&mut self, part: &[u8]) -> Result<(), Failure> {
+        if self.line.len() + part.len() > self.line_bytes_max {
+            let reason = format!(
+                "the node sent a line of more than {} bytes, which is no record",
+                self.line_bytes_max
+            );
+            return Err(Failure::Failed(reason));
+        }
+        self.line.extend_from_slice(part);
         Ok(())
     }
 }
@@ -224,7 +240,7 @@ mod tests {
     fn records_come_as_lines_however_these_are_cut() {
         let lines = b"\n{\"key\":\"a\\nb\",\"etag\":\"x\",\"value\":\"c\"}\n\n{\"key_base64\":\"/w==\",\"value_base64\":\"/g==\"}\n";
         for cut in 0..=lines.len() {
-            let (mut out, mut records) = (Vec::new(), Records::default());
+            let (mut out, mut records) = (Vec::new(), Records::of(64));
             for piece in [&lines[..cut], &lines[cut..]] {
                 records.print(&mut out, piece, false).expect("records");
             }
@@ -237,9 +253,20 @@ mod tests {
             "{\"key\":1,\"value\":\"v\"}\n",
             "{\"key\":\"k\",\"value_base64\":\"v\"}\n",
         ] {
-            let refused = Records::default().print(&mut Vec::new(), line.as_bytes(), false);
+            let refused = Records::of(64).print(&mut Vec::new(), line.as_bytes(), false);
             assert!(matches!(refused, Err(Failure::Failed(_))), "{line}");
         }
+    }
+
+    /// It was held in memory, however long it was.
+    #[test]
+    fn a_line_that_has_no_end_is_refused() {
+        let mut records = Records::of(64);
+        for _ in 0..4 {
+            assert!(records.print(&mut Vec::new(), &[b'x'; 16], false).is_ok());
+        }
+        let refused = records.print(&mut Vec::new(), b"x", false);
+        assert!(matches!(refused, Err(Failure::Failed(reason)) if reason.contains("more than 64 bytes")));
     }
 
     #[test]

@@ -11,13 +11,10 @@ mod watch;
 
 use std::io::Write;
 
-use super::cluster::{ask, report, table};
+use super::cluster::{ask, report, table, text_of};
 use super::{Failure, node_url, output};
-use crate::client::{ClientError, Response, Url};
+use crate::client::Url;
 use crate::status_arguments::StatusArguments;
-
-/// An answer about a node is no longer than this.
-const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// Prints how a node is: whether it would serve a request now, and if it belongs to a cluster, the state of that as this node sees it; or
 /// what it does.
@@ -61,21 +58,4 @@ fn get(url: &Url, path: &str) -> Result<String, Failure> {
         return Err(Failure::refused(response));
     }
     text_of(response, url)
-}
-
-fn text_of(response: Response, url: &Url) -> Result<String, Failure> {
-    let mut text = Vec::new();
-    let mut is_all = true;
-    response.body(|piece| {
-        is_all = is_all && text.len() + piece.len() <= ANSWER_BYTES_MAX;
-        if is_all {
-            text.extend_from_slice(piece);
-        }
-        Ok::<_, ClientError>(())
-    })?;
-    if !is_all {
-        let expected = format!("expected at most {} MiB", ANSWER_BYTES_MAX >> 20);
-        return Err(Failure::Failed(format!("{url} sent an answer that is too long, {expected}")));
-    }
-    String::from_utf8(text).map_err(|_| Failure::Failed(format!("{url} sent an answer that is no text")))
 }

@@ -146,8 +146,9 @@ impl Shipping<'_> {
         let listing = source.list(last.first_sequence)?;
         let kept = listing.segments.iter().find(|segment| segment.first_sequence == last.first_sequence);
         let is_same = match kept {
-            // It is too old to be kept; the next one tells whether it follows.
-            None => true,
+            // It is too old to be kept; the next one tells whether it follows. One that begins within it is of another history, in which
+            // as many groups may be as in this one.
+            None => listing.segments.first().is_none_or(|first| first.first_sequence >= last.end_sequence),
             Some(kept) if (kept.number, kept.end_sequence) != (last.number, last.end_sequence) => false,
             Some(kept) => {
                 let (offset, bytes) = (last.bytes.saturating_sub(TAIL_BYTES), last.bytes.min(TAIL_BYTES));

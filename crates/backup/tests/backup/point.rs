@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use ladoga_backup::{AheadOfTime, Repository, prune, restore_at, verify};
+use ladoga_backup::{AheadOfTime, LogSource, Repository, prune, restore_at, verify};
 use ladoga_env::sim::PowerCut;
 use ladoga_model::{HybridClock, Stamp, Version};
 use ladoga_storage::LogFile;
@@ -304,6 +304,24 @@ fn a_store_that_was_brought_back_begins_another_chain() {
     assert!(
         restored(&env, writer.past_ms(), "/new").expect("a restore") == writer.model_at(writer.past_ms())
     );
+}
+
+/// The chain went on, over another history than that of its end.
+#[test]
+fn a_store_that_was_brought_back_and_wrote_as_much_as_before_begins_another_chain() {
+    let (mut writer, mut other) = (Writer::new(13), Writer::new(14));
+    let env = Machine::new(84).env();
+    for _ in 0..2 {
+        (0..3).for_each(|key| writer.write(key, Some(b"once"), 0));
+        writer.ship(&env).expect("a segment");
+    }
+    // As many groups as in those two, in one segment.
+    (0..6).for_each(|key| other.write(key, Some(b"then"), 0));
+    let end = |writer: &Writer| writer.log().list(u64::MAX).expect("a log").end_sequence;
+    assert_eq!(end(&writer), end(&other));
+    let shipped = other.ship(&env).expect("a log");
+    assert_eq!(shipped.gaps.len(), 1, "two histories are no chain");
+    assert!(shipped.gaps[0].contains("the segment before is not the same there"), "{:?}", shipped.gaps);
 }
 
 #[test]

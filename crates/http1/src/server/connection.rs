@@ -154,9 +154,11 @@ impl Connection {
         self.timing.pause_body(now_ms);
     }
 
-    /// The body is waited for again.
+    /// The body is waited for again, unless all of it has arrived.
     pub fn resume_body(&mut self, now_ms: u64) {
-        self.timing.resume_body(now_ms);
+        if !self.turn.body.is_over() {
+            self.timing.resume_body(now_ms);
+        }
     }
 
     /// The next piece of the body of the request in turn, once it is there. A short body is one piece, unless it was begun in

@@ -127,6 +127,14 @@ impl RespClient {
         Some(line)
     }
 
+    /// The next line, which may be the beginning of a reply.
+    #[track_caller]
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).expect("a line");
+        line
+    }
+
     /// The next reply, as it arrived.
     #[track_caller]
     pub(crate) fn reply(&mut self) -> Vec<u8> {

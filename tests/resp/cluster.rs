@@ -129,3 +129,60 @@ fn what_follows_a_long_write_of_many_keys_comes_after_all_of_it() {
         }
     }
 }
+
+/// Replies that are long go out before the commands behind them are done.
+#[test]
+fn a_watched_key_that_changes_while_replies_are_sent_is_an_error_in_the_place_of_its_command() {
+    let nodes = RespNode::cluster(3);
+    let (mut one, mut other) = (nodes[0].connect(), nodes[1].connect());
+    // More than sockets hold: the reply stops until it is read.
+    let large = value(7, 40 << 20);
+    assert_eq!(one.ask_bytes(&[b"SET", b"large", &large]), b"+OK\r\n");
+    assert_eq!(one.ask("SET small 1"), "+OK\r\n");
+    for write in ["SET b mine", "DEL b", "RENAME b c", "COPY b c", "MSETNX b mine c mine"] {
+        assert_eq!(other.ask("DEL b c").len(), ":0\r\n".len());
+        if !write.starts_with("MSETNX") {
+            assert_eq!(other.ask("SET b 1"), "+OK\r\n");
+        }
+        assert_eq!(one.ask("WATCH b"), "+OK\r\n");
+        for command in ["MULTI", "GET large", "GET small", write] {
+            assert!(one.ask(command).starts_with('+'), "{command}");
+        }
+        one.send(&request(&[b"EXEC"]));
+        // So far, nothing had changed.
+        assert_eq!(one.line(), "*3\r\n");
+        assert_eq!(other.ask("SET b theirs"), "+OK\r\n");
+        assert!(one.reply() == [b"$41943040\r\n", &large[..], b"\r\n"].concat(), "{write}");
+        assert_eq!(one.reply(), b"$1\r\n1\r\n", "{write}");
+        let reply = String::from_utf8_lossy(&one.reply()).into_owned();
+        assert!(reply.starts_with("-ERR a watched key was changed while EXEC ran"), "{write}: {reply}");
+        assert_eq!(one.ask("MGET b c"), "*2\r\n$6\r\ntheirs\r\n$-1\r\n", "{write}");
+    }
+}
+
+/// A command can write some of its keys before it finds that another has changed.
+#[test]
+fn exec_does_not_say_that_nothing_happened_once_something_was_written() {
+    const KEYS: usize = 1_000;
+    let nodes = RespNode::cluster(3);
+    let (mut one, mut other) = (nodes[0].connect(), nodes[1].connect());
+    let mut round = 0;
+    wait_until("a write that comes while others are being made", || {
+        round += 1;
+        let number = round.to_string();
+        let keys: Vec<String> = (0..KEYS).map(|key| format!("a{key}")).chain(["b".to_owned()]).collect();
+        let pairs = keys.iter().flat_map(|key| [key.as_bytes(), number.as_bytes()]);
+        assert_eq!(one.ask("WATCH b"), "+OK\r\n");
+        assert_eq!(one.ask("MULTI"), "+OK\r\n");
+        let mset: Vec<&[u8]> = std::iter::once(&b"MSET"[..]).chain(pairs).collect();
+        assert_eq!(one.ask_bytes(&mset), b"+QUEUED\r\n");
+        one.send(&request(&[b"EXEC"]));
+        wait_until("the first of the keys", || other.ask("GET a0").ends_with(&format!("\n{number}\r\n")));
+        assert_eq!(other.ask("SET b theirs"), "+OK\r\n");
+        let reply = String::from_utf8_lossy(&one.reply()).into_owned();
+        let is_late = reply == "*1\r\n+OK\r\n";
+        let is_told = reply.starts_with("*1\r\n-ERR a watched key was changed while EXEC ran");
+        assert!(is_late || is_told, "something was written: {reply}");
+        is_told
+    });
+}

@@ -168,6 +168,20 @@ pub enum Error {
     Draining,
 }
 
+impl Error {
+    /// Whether a write that gets this answer may have happened all the same.
+    pub fn may_have_happened(&self) -> bool {
+        match self {
+            Error::TooFewReplicas(too_few) => too_few.may_have_happened,
+            // What went on behind the network, or on a disk that failed, nobody knows.
+            Error::Store(StoreError::Unreachable { .. } | StoreError::Failed { .. })
+            | Error::Overtaken
+            | Error::Undecided => true,
+            _ => false,
+        }
+    }
+}
+
 fn after_a_colon(missing: &[String]) -> String {
     if missing.is_empty() { String::new() } else { format!(": {}", missing.join("; ")) }
 }
@@ -255,6 +269,25 @@ mod tests {
         let missing = ["http://b timed out", "http://c is down"].map(str::to_owned);
         let text = error(missing.to_vec());
         assert_eq!(text, format!("{why}: http://b timed out; http://c is down; nothing was written"));
+    }
+
+    #[test]
+    fn a_write_may_have_happened_if_nobody_can_say() {
+        let too_few = |may_have_happened| {
+            let failures = Vec::new();
+            TooFewReplicas { acked: 1, required: 2, asked: 3, failures, may_have_happened }
+        };
+        let unreachable = StoreError::Unreachable { reason: "timed out".into() };
+        for (error, may_have_happened) in [
+            (Error::TooFewReplicas(Box::new(too_few(true))), true),
+            (Error::TooFewReplicas(Box::new(too_few(false))), false),
+            (Error::Undecided, true),
+            (Error::Store(unreachable), true),
+            (Error::Store(StoreError::OverCapacity { bound: "8 writes" }), false),
+            (Error::PreconditionFailed { current: None }, false),
+        ] {
+            assert_eq!(error.may_have_happened(), may_have_happened, "{error}");
+        }
     }
 
     #[test]

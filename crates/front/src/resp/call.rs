@@ -11,8 +11,9 @@ use ladoga_service::{
 use super::door::RespDoor;
 use super::failed::Failed;
 use super::found::{Effect, Found, read};
-use super::overlay::{Overlay, Watched, note};
+use super::overlay::{Overlay, note};
 use super::pauses::{Pauses, is_full};
+use super::watching::Watching;
 
 /// How often a read-modify-write begins anew if others are faster.
 pub(super) const ATTEMPTS_MAX: u32 = 256;
@@ -26,8 +27,8 @@ pub(super) struct StoreCall<K> {
     pub(super) address: Address,
     /// The span of the command, if its trace is recorded.
     pub(super) trace: Option<TraceContext>,
-    /// In a transaction on a cluster: of keys that are watched and were not written since, what they were like.
-    pub(super) watched: Option<Rc<RefCell<Vec<Watched>>>>,
+    /// In a transaction on a cluster that depends on keys.
+    pub(super) watching: Option<Rc<Watching>>,
     /// In a transaction on a node on its own.
     pub(super) overlay: Option<Rc<RefCell<Overlay>>>,
 }
@@ -41,7 +42,7 @@ impl<K> Clone for StoreCall<K> {
             waited_ms: self.waited_ms,
             address: self.address,
             trace: self.trace,
-            watched: self.watched.clone(),
+            watching: self.watching.clone(),
             overlay: self.overlay.clone(),
         }
     }
@@ -54,17 +55,17 @@ impl<K: KeyValue> StoreCall<K> {
         (replicas, waited_ms): (Replicas, u64),
         address: Address,
     ) -> StoreCall<K> {
-        StoreCall { door, service, replicas, waited_ms, address, trace: None, watched: None, overlay: None }
+        StoreCall { door, service, replicas, waited_ms, address, trace: None, watching: None, overlay: None }
     }
 
     /// The same as part of a transaction on a cluster, for keys that are watched.
-    pub(super) fn watching(self, watched: Rc<RefCell<Vec<Watched>>>) -> StoreCall<K> {
-        StoreCall { watched: Some(watched), ..self }
+    pub(super) fn watching(self, watching: Rc<Watching>) -> StoreCall<K> {
+        StoreCall { watching: Some(watching), ..self }
     }
 
     /// Whether it is part of a transaction.
     pub(super) const fn is_in_transaction(&self) -> bool {
-        self.watched.is_some() || self.overlay.is_some()
+        self.watching.is_some() || self.overlay.is_some()
     }
 
     pub(super) fn context(&self) -> Context {
@@ -81,23 +82,19 @@ impl<K: KeyValue> StoreCall<K> {
     }
 
     fn watched(&self, key: &[u8]) -> Option<Seen> {
-        let watched = self.watched.as_ref()?.borrow();
-        watched.iter().find(|(known, _)| known == key).map(|(_, seen)| *seen)
+        self.watching.as_ref()?.of(key)
     }
 
-    /// What a write came to. If it happened, its key is watched no more: from now on, it is ours.
+    /// What a write came to.
     fn written<T>(&self, key: &[u8], written: Result<T, Error>) -> Result<T, Failed> {
+        if let Some(watching) = &self.watching {
+            watching.note(key, &written);
+        }
         match written {
-            Ok(done) => {
-                if let Some(watched) = &self.watched {
-                    watched.borrow_mut().retain(|(known, _)| known != key);
-                }
-                Ok(done)
-            }
             Err(Error::PreconditionFailed { .. }) if self.watched(key).is_some() => {
                 Err(Failed::WatchedKeyChanged)
             }
-            Err(error) => Err(error.into()),
+            written => Ok(written?),
         }
     }
 
@@ -168,6 +165,16 @@ impl<K: KeyValue> StoreCall<K> {
             }
         };
         Ok(Some(Found { version: stamp.version, expires_at_ms: stamp.expires_at_ms, bytes, value, room }))
+    }
+
+    /// The same for a command that writes by what it finds: a key that is watched has to be as it was.
+    pub(super) async fn find_unchanged(&self, key: &[u8], with_value: bool) -> Result<Option<Found>, Failed> {
+        let found = self.find(key, with_value).await?;
+        let version = found.as_ref().map(|found| found.version);
+        if self.watched(key).is_some_and(|seen| seen.of_value() != version) {
+            return Err(Failed::WatchedKeyChanged);
+        }
+        Ok(found)
     }
 
     /// The right to hold so many bytes of a value.
@@ -317,11 +324,7 @@ impl<K: KeyValue> StoreCall<K> {
         mut decide: impl FnMut(Option<&Found>) -> Result<(Effect, T), Failed>,
     ) -> Result<T, Failed> {
         for _ in 0..ATTEMPTS_MAX {
-            let found = self.find(&key, with_value).await?;
-            let version = found.as_ref().map(|found| found.version);
-            if self.watched(&key).is_some_and(|seen| seen.of_value() != version) {
-                return Err(Failed::WatchedKeyChanged);
-            }
+            let found = self.find_unchanged(&key, with_value).await?;
             let (effect, answer) = decide(found.as_ref())?;
             match self.apply(key.clone(), found.as_ref(), effect).await {
                 Ok(()) => return Ok(answer),

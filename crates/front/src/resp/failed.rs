@@ -52,9 +52,9 @@ impl Failed {
             Failed::Told(reply) => reply,
             Failed::Service(error) => told(&error),
             Failed::TooLarge(error) => Reply::error(error),
-            Failed::WatchedKeyChanged => {
-                Reply::error("a watched key was changed while EXEC ran; this command did nothing")
-            }
+            Failed::WatchedKeyChanged => Reply::error(
+                "a watched key was changed while EXEC ran; this command was not carried out, or not all of it",
+            ),
         }
     }
 }

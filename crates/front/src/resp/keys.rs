@@ -79,7 +79,9 @@ pub(super) async fn rename<K: KeyValue>(
 ) -> CommandResult {
     let done = if only_if_absent { Served::flag(true) } else { Served::OK };
     let (from, to) = (request.bytes(1), request.bytes(2));
-    let Some(found) = call.find(&from, true).await? else { return Err(Failed::err("no such key")) };
+    let Some(found) = call.find_unchanged(&from, true).await? else {
+        return Err(Failed::err("no such key"));
+    };
     if from == to {
         return Ok(if only_if_absent { Served::flag(false) } else { done });
     }
@@ -113,7 +115,7 @@ pub(super) async fn copy<K: KeyValue>(call: StoreCall<K>, request: Request) -> C
     if from == to {
         return Err(Failed::err("source and destination objects are the same"));
     }
-    let Some(found) = call.find(&from, true).await? else { return Ok(Served::flag(false)) };
+    let Some(found) = call.find_unchanged(&from, true).await? else { return Ok(Served::flag(false)) };
     Ok(Served::flag(put_copy(&call, &found, to, !replaces).await?))
 }
 

@@ -51,6 +51,8 @@ pub(super) struct Buffers {
     /// What is to be sent, and how much of it is.
     pub(super) output: Vec<u8>,
     sent_bytes: usize,
+    /// All that was ever sent.
+    pub(super) all_sent_bytes: u64,
     /// What the client has been sent and was not charged for.
     uncharged_bytes: u64,
     waits: Waits,
@@ -201,6 +203,7 @@ impl RespLink {
         match self.socket.poll_write_both(context, buffers.unsent(), bytes) {
             Poll::Ready(Ok(0)) => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
             Poll::Ready(Ok(count)) => {
+                buffers.all_sent_bytes += count as u64;
                 buffers.uncharged_bytes += count as u64;
                 buffers.sent(count.min(ahead));
                 let own = count.saturating_sub(ahead);
@@ -311,6 +314,7 @@ impl Buffers {
             has_ended: false,
             output: Vec::new(),
             sent_bytes: 0,
+            all_sent_bytes: 0,
             uncharged_bytes: 0,
             waits: Waits::default(),
         }

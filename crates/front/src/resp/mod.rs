@@ -8,7 +8,7 @@
 //! - `session`: what a connection has been told: its version of the protocol, its name, its transaction
 //! - `table`: every command there is, how many arguments it takes, where its keys are; `subcommands`: the same of those behind its name
 //! - `dispatch`: from a request to what serves it; `transaction`: `MULTI` to `EXEC`, `queued`: what is kept in between, and
-//!   `transaction_room` what that takes
+//!   `transaction_room` what that takes; `watching`: keys that it depends on where its commands are done one after the other
 //! - `exec`: transactions of a node on its own; `together`: commands that happen in one step there; `overlay`: what they have read
 //!   and written until then
 //! - `call`: one request and the store: reads, writes, and read-modify-write; `found`: what they are about; `pauses`: how it waits
@@ -58,6 +58,7 @@ mod transaction;
 mod transaction_room;
 mod upload;
 mod waits;
+mod watching;
 
 pub use cursors::Cursors;
 pub use door::{RespDoor, RespSettings};

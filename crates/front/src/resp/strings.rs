@@ -200,7 +200,8 @@ pub(super) async fn msetnx<K: KeyValue>(call: StoreCall<K>, request: Request) ->
     let (of, asked) = (&call, &request);
     let keys = (1..request.len()).step_by(2).collect();
     // Not what was found: that may be more than there is memory for.
-    let look = |number| async move { of.find(&asked[number], false).await.map(|found| found.is_some()) };
+    let look =
+        |number| async move { of.find_unchanged(&asked[number], false).await.map(|found| found.is_some()) };
     if all(keys, look).await?.contains(&true) {
         return Ok(Served::flag(false));
     }

@@ -1,4 +1,3 @@
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use ladoga_model::check_key;
@@ -14,6 +13,7 @@ use super::queued::Transaction;
 use super::serve::{Conversation, Parting};
 use super::served::Served;
 use super::table::{Command, Verb};
+use super::watching::Watching;
 use crate::auth::Caller;
 
 /// Commands that are served before other connections have their turn.
@@ -125,13 +125,14 @@ impl<K: KeyValue> Conversation<'_, K> {
         queued: Vec<(&'static Command, Request)>,
         watched: Vec<Watched>,
     ) -> Result<Served, Parting> {
-        let call = if watched.is_empty() { call } else { call.watching(Rc::new(RefCell::new(watched))) };
+        let watching = Rc::new(Watching::new(watched));
+        let call = if watching.is_empty() { call } else { call.watching(Rc::clone(&watching)) };
         let wants_reply = self.session.wants_reply();
         self.link.flush().await?;
+        let sent_before = self.link.buffers().all_sent_bytes;
         if wants_reply {
             write_array_head(&mut self.link.buffers().output, queued.len());
         }
-        let (head_bytes, mut has_written) = (self.link.buffers().output.len(), false);
         for (number, (command, request)) in queued.into_iter().enumerate() {
             if number % TURN_COMMANDS_MAX == TURN_COMMANDS_MAX - 1 {
                 tokio::task::yield_now().await;
@@ -144,8 +145,9 @@ impl<K: KeyValue> Conversation<'_, K> {
                     Begun::Serving(serving) => serving.await,
                 }
             };
-            let is_unsent = self.link.buffers().unsent().len() >= head_bytes;
-            if matches!(served, Served::WatchedKeyChanged) && !has_written && is_unsent {
+            // How much waits to be sent does not tell: long replies go out while there are more.
+            let is_unsent = self.link.buffers().all_sent_bytes == sent_before;
+            if matches!(served, Served::WatchedKeyChanged) && !watching.has_written() && is_unsent {
                 // Nothing has happened, and nothing was said: as if the key had changed before.
                 let mut buffers = self.link.buffers();
                 buffers.output.clear();
@@ -154,7 +156,6 @@ impl<K: KeyValue> Conversation<'_, K> {
                 }
                 return Ok(Served::Written);
             }
-            has_written |= command.is_write() && !served.is_error();
             if wants_reply {
                 self.write_wanted(served).await?;
             }

@@ -175,9 +175,14 @@ impl RespLink {
         Poll::Ready(Ok(()))
     }
 
-    /// What is waited for now is not the client.
+    /// All of a request has arrived, or a part of it that has its own time: what is waited for now is not the client.
     pub(super) fn serves(&self) {
-        self.buffers().waits.request = None;
+        self.buffers().waits.end_request();
+    }
+
+    /// The same until more of the request is waited for, which has the rest of its time.
+    pub(super) fn pauses(&self) {
+        self.buffers().waits.pause_request(self.core.now_ms());
     }
 
     /// Ready once all replies are out.
@@ -341,10 +346,7 @@ impl Buffers {
 
     fn waits_for_request(&mut self, now_ms: u64, is_within_record: bool) {
         let has_begun = is_within_record || self.parser.is_within_request() || !self.input.is_empty();
-        if self.waits.request.is_none_or(|(_, had_begun)| had_begun != has_begun) {
-            self.waits.request = Some((now_ms, has_begun));
-            self.waits.request_bytes = 0;
-        }
+        self.waits.wait_for_request(now_ms, has_begun);
     }
 
     /// Nothing that arrives counts any more. Answers whether the client was in the middle of something.

@@ -53,7 +53,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             }
         };
         let permit = permit.map_err(|full| Parting::Say(Failed::from(full).into_reply()))?;
-        self.link.serves();
+        self.link.pauses();
         permit.granted().await;
         self.room = Some((permit, doubled));
         Ok(())

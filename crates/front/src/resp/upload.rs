@@ -35,6 +35,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             call.service.upload(&call.context(), &key).await.map_err(|error| refused(error.into()))?;
         let finished = self.receive_value(upload, &permit).await?;
         let request = self.receive_rest().await?;
+        self.link.serves();
         drop(permit);
         let checked = dispatch::command(&request)
             .and_then(|command| self.authorize_options(command, &request).map(|()| command));
@@ -84,7 +85,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             match piece {
                 Piece::Bytes(piece) => {
                     // The disk's time is not the client's.
-                    self.link.serves();
+                    self.link.pauses();
                     let upload = writing.await.map_err(failed)?;
                     self.door.door.core.metrics.received(piece.len() as u64);
                     writing = upload.write(piece);

@@ -1,9 +1,13 @@
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use ladoga_env::sim::SimClock;
-use ladoga_node::Limits;
+use ladoga_node::{Config, Limits};
 
+use crate::client::Client;
 use crate::running::Running;
 use crate::scripted::{LARGE_BYTES, Script};
 
@@ -77,7 +81,7 @@ fn a_connection_that_is_not_used_is_closed() {
     let mut fresh = running.connect();
     let mut used = running.connect();
     while !used.get("/metrics").text().contains("ladoga_connections 2\n") {
-        std::thread::yield_now();
+        thread::yield_now();
     }
     clock.advance(idle);
     assert_eq!(fresh.rest(), (Vec::new(), true));
@@ -108,7 +112,7 @@ fn a_client_that_takes_nothing_is_cut_off() {
     assert!(head.starts_with("http/1.1 200 ok\r\n"), "{head}");
     let mut other = running.connect();
     while !other.get("/metrics").text().contains("ladoga_responses_aborted_total 1\n") {
-        std::thread::yield_now();
+        thread::yield_now();
     }
     let (taken, in_order) = client.rest();
     assert!(taken.len() < 64 << 20 && !in_order, "{} bytes", taken.len());
@@ -124,4 +128,81 @@ fn an_answer_may_take_longer_than_a_request() {
     outlast_a_request(&running);
     assert!(client.answer().body == value);
     assert_eq!(client.get("/v0/status").status, 200);
+}
+
+/// A node with a port for clients of Redis, a clock of its own, and a client that has begun to send a value.
+fn uploading(idle_timeout_ms: u64) -> (Running, SimClock, TcpStream) {
+    let (clock, any) = (SimClock::new(), "127.0.0.1:0".parse().expect("an address"));
+    let limits = Limits { idle_timeout_ms, ..impatient() };
+    let config = Config { resp: vec![any], limits, ..Config::alone(vec![any], 1) };
+    let running = Running::opening_with(Arc::new(clock.clone()), config);
+    running.node.open(Arc::clone(&running.store));
+    let mut socket = TcpStream::connect(running.node.resp_addresses()[0]).expect("a node that listens");
+    socket.set_nodelay(true).expect("a connection");
+    socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a connection");
+    let head = format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${LARGE_BYTES}\r\n");
+    socket.write_all(head.as_bytes()).expect("a node that reads");
+    (running, clock, socket)
+}
+
+/// How many bytes of values have arrived.
+fn received(client: &mut Client) -> u64 {
+    let metrics = client.get("/metrics");
+    let line = metrics.text().lines().find_map(|line| line.strip_prefix("ladoga_request_body_bytes_total "));
+    line.and_then(|count| count.parse().ok()).expect("a metric")
+}
+
+#[test]
+fn a_value_for_the_port_of_redis_may_not_trickle() {
+    const IDLE_MS: u64 = 20;
+    let (running, clock, mut socket) = uploading(IDLE_MS);
+    for sent in 1..=20 {
+        // Each byte comes in time for one.
+        socket.write_all(b"v").expect("a node that listens to the end");
+        socket.set_nonblocking(true).expect("a connection");
+        let mut watcher = running.connect();
+        while received(&mut watcher) < sent && socket.peek(&mut [0]).is_err() {
+            thread::yield_now();
+        }
+        let is_over = socket.peek(&mut [0]).is_ok();
+        socket.set_nonblocking(false).expect("a connection");
+        if is_over {
+            break;
+        }
+        clock.advance(Duration::from_millis(IDLE_MS + 10));
+        // It is closed once the event loop has looked at the clock.
+        assert_eq!(watcher.rest(), (Vec::new(), true));
+    }
+    let mut told = [0; 43];
+    socket.read_exact(&mut told).expect("a node that has waited long enough");
+    assert_eq!(told.escape_ascii().to_string(), "-ERR the request did not arrive in time, th");
+}
+
+#[test]
+fn the_time_in_which_an_uploaded_value_is_stored_is_not_the_clients() {
+    let (running, clock, mut socket) = uploading(u64::MAX / 2);
+    running.store.tell(Script { holds: true, ..Script::default() });
+    let (mut watcher, mut slow) = (running.connect(), running.connect());
+    socket.write_all(&vec![b'v'; LARGE_BYTES as usize]).expect("a node that reads");
+    while received(&mut watcher) < LARGE_BYTES {
+        thread::yield_now();
+    }
+    // The request has an end that comes by itself.
+    socket.write_all(b"\r\n").expect("a node that reads");
+    while running.store.value("k").is_none() {
+        thread::yield_now();
+    }
+    slow.send("G");
+    thread::scope(|scope| {
+        let refused = scope.spawn(|| slow.answer().status);
+        while !refused.is_finished() {
+            clock.advance(Duration::from_millis(61));
+            thread::yield_now();
+        }
+        assert_eq!(refused.join().expect("an answer"), 408);
+    });
+    running.store.release();
+    let mut reply = [0; 5];
+    socket.read_exact(&mut reply).expect("a reply");
+    assert_eq!(reply.escape_ascii().to_string(), "+OK\\r\\n");
 }

@@ -59,6 +59,36 @@ fn who_has_moved_too_many_bytes_is_refused_before_the_body_is_read() {
     assert_refusal(&got, 429, "what was sent counts, too");
 }
 
+/// Whoever announced a number could take everything from all who have the same token.
+#[test]
+fn what_is_announced_and_not_read_is_not_paid_for() {
+    let tokens = Tokens::new();
+    let app =
+        tokens.create("app", "read,write,delete", &["--bytes-per-second", "10000", "--prefix", "user:"]);
+    let ops = tokens.create("ops", "metrics", &[]);
+    let node = tokens.launch().start();
+    for (method, key, announced, status) in [
+        ("PUT", "user:k", "18446744073709551615", 413),
+        ("PUT", "a", "60000000", 403),
+        ("DELETE", "user:k", "60000000", 202),
+        ("GET", "user:k", "60000000", 404),
+    ] {
+        let mut connection = node.connect();
+        connection.send(format!(
+            "{method} {} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {app}\r\nContent-Length: {announced}\r\n\r\n",
+            entity(key)
+        ));
+        assert_eq!(connection.response().status, status, "{method} {key} {announced}");
+    }
+    let put = ask(&mut node.connect(), ("PUT", &entity("user:k")), Some(&app), Some(b"value"));
+    assert_eq!(put.status, 201, "it has used nothing");
+    let metrics = ask(&mut node.connect(), ("GET", "/metrics"), Some(&ops), None);
+    let bytes =
+        metrics.text().lines().find(|line| line.starts_with("ladoga_token_bytes_total{token=\"app\"}"));
+    let bytes = bytes.and_then(|line| line.split(' ').next_back()?.parse::<u64>().ok()).expect("a metric");
+    assert!((5..5_000).contains(&bytes), "the value, and errors: {bytes}");
+}
+
 #[test]
 fn lines_of_a_batch_are_requests() {
     let tokens = Tokens::new();

@@ -42,7 +42,7 @@ pub struct Link {
     guest: Guest,
     /// What the log of slow requests would have of the request in turn.
     pub(crate) asked: Asked,
-    /// Whether what arrives of a body is still to be charged: nobody knew how much it would be.
+    /// Whether what arrives of a body is still to be charged.
     charges_pieces: Cell<bool>,
     /// Whether another event loop is to serve it.
     is_to_move: Cell<bool>,

@@ -1,4 +1,4 @@
-use ladoga_http1::server::{BodyLength, Request};
+use ladoga_http1::server::Request;
 
 use crate::auth::{Need, Unauthorized};
 use crate::connection::Link;
@@ -44,7 +44,7 @@ fn admit_by_token<K>(door: &Door<K>, link: &Link, request: &Request, need: Need)
     if let Need::Scopes(needed) = need {
         caller.check(needed).map_err(Refusal::denied)?;
     }
-    let bytes = if let BodyLength::Known(bytes) = request.body { bytes } else { 0 };
-    link.charge_pieces(request.body == BodyLength::Chunked);
-    caller.admit(core.clock.monotonic_ns(), bytes).map_err(Refusal::throttled)
+    // What is announced may never be read. Who has used up its bytes is refused all the same.
+    link.charge_pieces(true);
+    caller.admit(core.clock.monotonic_ns(), 0).map_err(Refusal::throttled)
 }

@@ -19,6 +19,9 @@ pub(super) fn put<K: KeyValue>(
     precondition: Precondition,
 ) -> Result<Reply, Refusal> {
     let service = Rc::clone(admit(call, &target, bytes)?);
+    // Before it arrives: else very many could begin before the first of them is paid for.
+    call.link.charge_pieces(false);
+    call.link.charge(bytes);
     let context = call.write_context(&target, precondition);
     if bytes >= service.upload_bytes_min() {
         return upload(call, service, (context, target), bytes).map_err(Refusal::and_close);

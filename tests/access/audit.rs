@@ -49,6 +49,20 @@ fn what_is_refused_and_what_operators_do_is_written_down() {
     client.ask(&format!("AUTH {app}"));
     client.ask("GET other");
     client.ask("SET user:3 1");
+    assert_eq!(
+        send(
+            ("POST", "/v0/batch?atomic=true"),
+            Some(&app),
+            Some(b"none\n{\"op\":\"delete\",\"key\":\"user:1\"}")
+        ),
+        400
+    );
+    // A value that is too long for memory is refused before it is read.
+    client.send(b"*3\r\n$3\r\nSET\r\n$4\r\nhigh\r\n$300000\r\n");
+    assert!(client.reply().starts_with(b"-NOPERM"));
+    let mut stranger = node.connect();
+    stranger.send(b"*3\r\n$3\r\nSET\r\n$6\r\nuser:4\r\n$300000\r\n");
+    assert!(stranger.reply().starts_with(b"-NOAUTH"));
     for (who, what, status) in [
         (Some("app"), "PUT /v0/entity?id=a", "403"),
         (None, "GET /v0/entity?id=a", "401"),
@@ -56,16 +70,19 @@ fn what_is_refused_and_what_operators_do_is_written_down() {
         (Some("app"), "batch put b", "403"),
         (None, "AUTH", "refused"),
         (Some("app"), "GET other", "refused"),
+        (Some("app"), "batch delete user:1", "403"),
+        (Some("app"), "SET high", "refused"),
+        (None, "SET user:4", "refused"),
     ] {
         wait_for_line(&log, who, what, status);
     }
-    assert_eq!(lines(&log).len(), 6, "and nothing else: {:?}", lines(&log));
+    assert_eq!(lines(&log).len(), 9, "and nothing else: {:?}", lines(&log));
     // What happens last is written before the node ends.
     for _ in 0..50 {
         assert_eq!(send(("GET", &entity("a")), None, None), 401);
     }
     node.node.stop();
-    assert_eq!(lines(&log).len(), 56);
+    assert_eq!(lines(&log).len(), 59);
 }
 
 #[test]

@@ -189,6 +189,14 @@ impl<K: KeyValue> Conversation<'_, K> {
         if self.door.door.access.guard.is_none() {
             return Ok(());
         }
+        let authorized = self.authorize_large_by_token(command, key, bytes);
+        if authorized.is_err() {
+            self.record_words(&[name_of(command).as_bytes(), b" ", key].concat(), "refused");
+        }
+        authorized
+    }
+
+    fn authorize_large_by_token(&mut self, command: &Command, key: &[u8], bytes: u64) -> Result<(), Reply> {
         let caller = self.caller()?;
         let checked = caller.check(Scopes::of(needs(command.verb))).and_then(|()| caller.check_key(key));
         checked.map_err(|denied| not_permitted(denied, command))?;
@@ -291,10 +299,15 @@ impl<K: KeyValue> Conversation<'_, K> {
     }
 }
 
+/// A command as the audit log has it.
+fn name_of(command: &Command) -> String {
+    command.name.to_ascii_uppercase()
+}
+
 /// A command and its keys. There can be very many keys, and no line has place for them.
 fn words_of(command: &Command, request: &Request) -> Vec<u8> {
     const WORDS_BYTES_MAX: usize = 4 << 10;
-    let mut words = command.name.to_ascii_uppercase().into_bytes();
+    let mut words = name_of(command).into_bytes();
     for key in command.key_positions(request.len()).filter_map(|position| request.get(position)) {
         words.push(b' ');
         words.extend_from_slice(key);

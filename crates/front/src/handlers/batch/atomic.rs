@@ -40,21 +40,25 @@ pub(super) async fn carry_out<K: KeyValue>(
     let admitted = Admitted { caller: link.caller().map(|caller| caller.clone()), audit };
     let writes = match writes_of(lines, service.upload_bytes_min(), &admitted, &mut audited) {
         Ok(writes) => writes,
-        Err(answers) => return Ok(not_written(answers)),
+        Err(answers) => return Ok(not_written(answers, &audited)),
     };
     if writes.is_empty() {
         return Ok(answer(StatusCode::OK, &[]));
     }
     let successes: Vec<StatusCode> = writes.iter().map(|write| success_status(&write.change)).collect();
-    let written = service.write_together(context, writes).await?;
+    let written = service.write_together(context, writes).await.map_err(|error| {
+        // Whether they happened, nobody may know.
+        let refusal = Refusal::from(error);
+        audited.iter().flatten().for_each(|line| line.end(refusal.status()));
+        refusal
+    })?;
     drop(room);
-    let status = written.as_ref().map_or(StatusCode::FAILED_DEPENDENCY, |_| StatusCode::OK);
-    audited.iter().for_each(|line| line.end(status));
     if let Some(caller) = &admitted.caller {
         caller.charge_requests(core.clock.monotonic_ns(), successes.len() as u64 - 1);
     }
     match written {
         Ok(written) => {
+            audited.iter().flatten().for_each(|line| line.end(StatusCode::OK));
             let lines = written.iter().zip(successes).map(|(written, status)| match written.sum {
                 Some(sum) => LineAnswer::sum(written.stamp, sum),
                 None => written_answer(status, written.stamp.version),
@@ -64,7 +68,7 @@ pub(super) async fn carry_out<K: KeyValue>(
         Err(NotWritten { index, error }) => {
             let mut answers: KnownAnswers = successes.iter().map(|_| None).collect();
             answers[index] = Some(Refusal::from(error).into());
-            Ok(not_written(answers))
+            Ok(not_written(answers, &audited))
         }
     }
 }
@@ -112,6 +116,9 @@ fn add_line(lines: &mut Vec<CutLine>, line: CutLine) -> Result<(), Refusal> {
 /// The answer to each line, if it is known before anything is carried out.
 type KnownAnswers = Vec<Option<LineAnswer>>;
 
+/// What the audit log has of each line, if anything.
+type AuditedLines = Vec<Option<AuditedLine>>;
+
 /// Whose lines they are, and what the audit log has of them.
 struct Admitted<'a> {
     caller: Option<Caller>,
@@ -122,12 +129,15 @@ fn writes_of(
     lines: Vec<CutLine>,
     upload_bytes_min: u64,
     admitted: &Admitted<'_>,
-    audited: &mut Vec<AuditedLine>,
+    audited: &mut AuditedLines,
 ) -> Result<Vec<KeyWrite>, KnownAnswers> {
     let count = lines.len();
     let (mut writes, mut answers) = (Vec::with_capacity(count), Vec::with_capacity(count));
     for line in lines {
-        match write_of(line, upload_bytes_min, admitted, audited) {
+        let mut of_line = None;
+        let write = write_of(line, upload_bytes_min, admitted, &mut of_line);
+        audited.push(of_line);
+        match write {
             Ok(write) => {
                 writes.push(write);
                 answers.push(None);
@@ -142,12 +152,12 @@ fn write_of(
     line: CutLine,
     upload_bytes_min: u64,
     admitted: &Admitted<'_>,
-    audited: &mut Vec<AuditedLine>,
+    audited: &mut Option<AuditedLine>,
 ) -> Result<KeyWrite, Refusal> {
     let CutLine::Whole(line) = line else { unreachable!("a line that is too long is in a body that is") };
     let operation = BatchOperation::parse(&line).map_err(Refusal::bad_request)?;
+    *audited = admitted.audit.and_then(|audit| audit.begin(&operation));
     admitted.caller.as_ref().map_or(Ok(()), |caller| check_line(caller, &operation))?;
-    audited.extend(admitted.audit.and_then(|audit| audit.begin(&operation)));
     let BatchOperation { key, action } = operation;
     let (precondition, change) = match action {
         // What is kept outside of memory has no place in one update of several keys.
@@ -180,14 +190,18 @@ const fn success_status(change: &KeyChange) -> StatusCode {
 }
 
 /// Nothing was written. The answer has the status of the first line that says why, and of the others that they depend on it.
-fn not_written(answers: KnownAnswers) -> Answer {
+fn not_written(answers: KnownAnswers, audited: &AuditedLines) -> Answer {
     let first = answers.iter().flatten().next().map_or(StatusCode::BAD_REQUEST, LineAnswer::status);
     let lines = answers.into_iter().map(|known| {
         known.unwrap_or_else(|| {
             LineAnswer::dependent("not carried out, because another line of the batch was not")
         })
     });
-    answer(first, &lines.collect::<Vec<_>>())
+    let lines = lines.collect::<Vec<_>>();
+    for (line, audited) in lines.iter().zip(audited) {
+        audited.iter().for_each(|audited| audited.end(line.status()));
+    }
+    answer(first, &lines)
 }
 
 fn answer(status: StatusCode, lines: &[LineAnswer]) -> Answer {

@@ -4,7 +4,7 @@
 //! calls := new recovered* (keep | peer_is_up | delivered | peer_is_down | expire)*
 //! ```
 //!
-//! The driver keeps the cells themselves, in a log for each peer, under the numbers that are given here.
+//! The driver keeps the cells themselves, in a log for each peer, which numbers them.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ pub const HINTS_IN_FLIGHT_MAX: usize = 32;
 /// A hint, without what it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hint {
-    /// Its place in the queue; rises by one from hint to hint.
+    /// Its place in the queue, as the log numbers it: rises from hint to hint.
     pub number: u64,
     /// How much room it takes in the log.
     pub bytes: u64,
@@ -50,7 +50,8 @@ pub struct HintQueue {
     /// Hints that are older than all behind them: the first is the oldest of all.
     oldest: VecDeque<(u64, u64)>,
     bytes: u64,
-    next: u64,
+    /// The number of the newest one so far.
+    newest: u64,
     /// How many from the front are on their way, or done.
     in_flight: usize,
     is_up: bool,
@@ -70,7 +71,7 @@ impl HintQueue {
             waiting: VecDeque::new(),
             oldest: VecDeque::new(),
             bytes: 0,
-            next: 1,
+            newest: 0,
             in_flight: 0,
             is_up: false,
             dropped: 0,
@@ -79,8 +80,6 @@ impl HintQueue {
 
     /// A hint was found on disk at the start. In the order of their numbers.
     pub fn recovered(&mut self, hint: Hint) {
-        assert!(hint.number >= self.next, "hints are found in their order");
-        self.next = hint.number + 1;
         self.push(hint);
     }
 
@@ -91,16 +90,9 @@ impl HintQueue {
         fits
     }
 
-    /// The number of the hint that is kept next.
-    pub const fn next_number(&self) -> u64 {
-        self.next
-    }
-
-    /// A hint is durable, under the next number.
-    pub fn kept(&mut self, bytes: u64, timestamp: u64, now_ms: u64, mut step: impl FnMut(HintStep)) {
-        let number = self.next;
-        self.next += 1;
-        self.push(Hint { number, bytes, timestamp, kept_at_ms: now_ms });
+    /// A hint is durable. In the order of their numbers.
+    pub fn kept(&mut self, hint: Hint, mut step: impl FnMut(HintStep)) {
+        self.push(hint);
         self.deliver(&mut step);
     }
 
@@ -160,6 +152,8 @@ impl HintQueue {
     }
 
     fn push(&mut self, hint: Hint) {
+        assert!(hint.number > self.newest, "hints come in their order");
+        self.newest = hint.number;
         while self.oldest.back().is_some_and(|&(_, timestamp)| timestamp >= hint.timestamp) {
             self.oldest.pop_back();
         }
@@ -199,8 +193,9 @@ mod tests {
 
     fn queue(timestamps: &[u64]) -> HintQueue {
         let mut queue = HintQueue::new();
-        for &timestamp in timestamps {
-            queue.kept(10, timestamp, 0, |step| panic!("the peer is down: {step:?}"));
+        for (number, &timestamp) in (1..).zip(timestamps) {
+            let hint = Hint { number, bytes: 10, timestamp, kept_at_ms: 0 };
+            queue.kept(hint, |step| panic!("the peer is down: {step:?}"));
         }
         queue
     }
@@ -279,7 +274,10 @@ mod tests {
     fn goes_on_where_it_was_after_a_restart() {
         let mut queue = HintQueue::new();
         queue.recovered(Hint { number: 7, bytes: 1, timestamp: 2, kept_at_ms: 0 });
-        assert_eq!(queue.next_number(), 8);
         assert_eq!(up(&mut queue), [Deliver(7)]);
+        let mut steps = Vec::new();
+        // The log may have had hints in between that are gone.
+        queue.kept(Hint { number: 9, bytes: 1, timestamp: 3, kept_at_ms: 0 }, |step| steps.push(step));
+        assert_eq!(steps, [Deliver(9)]);
     }
 }

@@ -295,3 +295,36 @@ fn a_node_that_is_known_by_two_incarnations_takes_a_third() {
     cluster.pull(1);
     assert!(cluster.nodes[1].is_whole());
 }
+
+#[test]
+fn hints_from_before_a_directory_turned_out_to_be_older_are_not_delivered() {
+    let mut cluster = in_session(3);
+    let older = open(&cluster.nodes[1], 11, 0, false);
+    cluster.nodes[1] = open(&cluster.nodes[1], 12, 0, false);
+    cluster.tick(1);
+    cluster.talk();
+    let hint = Version { timestamp: cluster.clock, node: 1 };
+    let later = Version { timestamp: cluster.clock + 1, node: 1 };
+    assert!(cluster.nodes[1].may_deliver(hint));
+    cluster.nodes[1] = older;
+    let statement = cluster.nodes[0].statement(cluster.clock, 0);
+    cluster.nodes[1].heard(NodeId(0), statement);
+    let node = &cluster.nodes[1];
+    assert!(!node.may_deliver(hint) && !node.may_deliver(later), "it is unknown what is older");
+    cluster.talk();
+    cluster.talk();
+    let node = &cluster.nodes[1];
+    assert!(!node.is_whole() && !node.may_deliver(hint) && node.may_deliver(later));
+    assert_eq!(cluster.pull(1), Some(u64::MAX));
+    assert!(cluster.nodes[1].may_deliver(later));
+}
+
+#[test]
+fn hints_from_before_what_is_closed_are_not_delivered() {
+    let mut cluster = in_session(3);
+    cluster.tick(3600);
+    let node = &cluster.nodes[1];
+    let at = |timestamp| Version { timestamp, node: 1 };
+    let write_floor = node.statement(cluster.clock, 0).write_floor;
+    assert!(write_floor > 0 && node.may_deliver(at(write_floor)) && !node.may_deliver(at(write_floor - 1)));
+}

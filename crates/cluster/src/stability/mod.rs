@@ -253,6 +253,14 @@ impl StabilityTracker {
         version.timestamp >= self.next.write_floor
     }
 
+    /// Whether a hint that waits here may be delivered. One from before what this node has closed was delivered or given up before: it is
+    /// back because the log removes hints by whole segments. So may be any that is from before a directory was found to be an older
+    /// one. What it is about may have been deleted since, with nobody left who knows of the deletion.
+    pub fn may_deliver(&self, version: Version) -> bool {
+        let may_be_old = |lost_before| version.timestamp <= lost_before;
+        self.may_hint(version) && !(self.hides_cells() && self.lost_before.is_none_or(may_be_old))
+    }
+
     /// While this node is not whole, and when it becomes so: what it lost is older than this. Known once all peers were heard.
     pub const fn lost_before(&self) -> Option<u64> {
         self.lost_before
@@ -288,6 +296,13 @@ impl StabilityTracker {
     /// The incarnation of a node, as this one has met it: this one's own, or a peer's.
     pub fn incarnation_of(&self, node: NodeId) -> Incarnation {
         if node == self.me { self.next.incarnation } else { self.next.met[node.index()].incarnation }
+    }
+
+    /// Whether one of these nodes has lost its disk since somebody had met these incarnations of them, as this node knows. Whom
+    /// nobody had met has not promised anything to who asked.
+    pub fn has_met_later(&self, nodes: &[NodeId], met: &[Incarnation]) -> bool {
+        let mut each = nodes.iter().zip(met).filter(|(_, met)| !met.is_none());
+        each.any(|(&node, &met)| self.incarnation_of(node).comes_after(met))
     }
 
     /// The session of a peer that is remembered durably.

@@ -223,12 +223,12 @@ impl Cluster {
             is_unverified: kept.provenance == Provenance::Copied && !has(Bug::IgnoreRegressions),
         };
         let fences = FenceKeeper::start(env, dir, supervisor)?;
-        let hints = HintKeeper::start(env, &hints_dir, &self.peers, supervisor)?;
         // As it is after all cells that are here: or a write that is older than a promise looks as if nothing were newer.
         self.versions.starts_after(fences.newest_timestamp());
         let (nodes, tree_bytes_max) = (self.nodes.len(), self.limits.tree_bytes_max);
         let stability =
             Arc::new(Stability::new(self.own, nodes, &self.placement, tree_bytes_max, found, opening));
+        let hints = HintKeeper::start(env, &hints_dir, &self.peers, &stability, supervisor)?;
         let stability_writer =
             StabilityWriter::start(env, (dir, kept), &stability, &self.versions, &self.peers, supervisor)?;
         stability.past.forget(self.versions.last());

@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use super::directories::name_of;
 use super::log::{FoundHint, HintLog};
 use crate::membership::PeerView;
+use crate::stability::Stability;
 use crate::wire::{Record, take_record};
 use ladoga_runtime::Supervisor;
 
@@ -77,25 +78,35 @@ impl HintKeeper {
         env: &Env,
         dir: &Path,
         views: &[Arc<PeerView>],
+        stability: &Arc<Stability>,
         supervisor: &Supervisor,
     ) -> io::Result<HintKeeper> {
-        let (keeper, worker) = HintKeeper::open(env, dir, views)?;
+        let (keeper, worker) = HintKeeper::open(env, dir, views, stability)?;
         let worker = supervisor.start(&*env.workers, "hints", worker)?;
         keeper.worker.get_or_init(|| worker);
         Ok(keeper)
     }
 
-    fn open(env: &Env, dir: &Path, views: &[Arc<PeerView>]) -> io::Result<(HintKeeper, HintWorker)> {
+    fn open(
+        env: &Env,
+        dir: &Path,
+        views: &[Arc<PeerView>],
+        stability: &Arc<Stability>,
+    ) -> io::Result<(HintKeeper, HintWorker)> {
         let (commands, received) = sync_channel(COMMANDS_MAX);
         // Bounded by what the queues have on its way.
         let (deliver, deliveries) = mpsc::unbounded_channel();
         let queued_bytes = Arc::<AtomicU64>::default();
         let mut peers = Vec::with_capacity(views.len());
         for view in views {
-            peers.push(Peer::open(env, dir, view)?);
+            let peer = Peer::open(env, dir, view)?;
+            // From now on: the write floor does not pass a hint that waits.
+            peer.note();
+            peers.push(peer);
         }
         let worker = HintWorker {
             clock: Arc::clone(&env.clock),
+            stability: Arc::clone(stability),
             received,
             deliver,
             queued_bytes: Arc::clone(&queued_bytes),
@@ -205,18 +216,18 @@ impl Peer {
         Ok(Peer { view: Arc::clone(view), queue, log, waits: Waits::default(), has_failed: false })
     }
 
-    /// Writes a hint, not durably yet. Answers whether that succeeded; a change of that is logged, not each hint.
-    fn append(&mut self, now_ms: u64, record: &[u8]) -> bool {
+    /// Writes a hint, not durably yet. Answers its number if that succeeded; a change of that is logged, not each hint.
+    fn append(&mut self, now_ms: u64, record: &[u8]) -> Option<u64> {
         let appended = self.log.append(now_ms, record);
         let had_failed = std::mem::replace(&mut self.has_failed, appended.is_err());
-        match appended {
+        match &appended {
             Err(error) if !had_failed => {
                 tracing::warn!("cannot store hints for {}: {error}", self.view.url);
             }
             Ok(_) if had_failed => tracing::warn!("storing hints for {} works again", self.view.url),
             _ => {}
         }
-        !self.has_failed
+        appended.ok()
     }
 
     /// Whether hints were read that wait to be sent.
@@ -242,6 +253,7 @@ fn timestamp_of(record: &mut Bytes) -> u64 {
 
 struct HintWorker {
     clock: Arc<dyn Clock>,
+    stability: Arc<Stability>,
     received: Receiver<Command>,
     deliver: mpsc::UnboundedSender<Delivery>,
     queued_bytes: Arc<AtomicU64>,
@@ -267,17 +279,17 @@ impl Worker for HintWorker {
 }
 
 impl HintWorker {
-    fn obey(&mut self, command: Command, kept: &mut Vec<(NodeId, u64, u64)>) {
+    fn obey(&mut self, command: Command, kept: &mut Vec<(NodeId, Hint)>) {
         match command {
             Command::Keep { peer, timestamp, record } => {
                 self.queued_bytes.fetch_sub(record.len() as u64, Ordering::Relaxed);
                 let bytes = record.len() as u64 + HINT_OVERHEAD_BYTES;
-                let now_ms = self.clock.wall_ms();
+                let kept_at_ms = self.clock.wall_ms();
                 let of_peer = &mut self.peers[peer.index()];
-                if of_peer.queue.admit(bytes) && of_peer.append(now_ms, &record) {
-                    kept.push((peer, bytes, timestamp));
-                } else {
-                    of_peer.view.hints_dropped.fetch_add(1, Ordering::Relaxed);
+                let has_room = of_peer.queue.admit(bytes);
+                match has_room.then(|| of_peer.append(kept_at_ms, &record)).flatten() {
+                    Some(number) => kept.push((peer, Hint { number, bytes, timestamp, kept_at_ms })),
+                    None => drop(of_peer.view.hints_dropped.fetch_add(1, Ordering::Relaxed)),
                 }
             }
             Command::Up(peer) if self.peers[peer.index()].has_unsent() => {}
@@ -297,9 +309,9 @@ impl HintWorker {
     }
 
     /// Makes hints durable; only then they count.
-    fn commit(&mut self, kept: Vec<(NodeId, u64, u64)>) {
+    fn commit(&mut self, kept: Vec<(NodeId, Hint)>) {
         for peer in &self.peers {
-            if kept.iter().any(|(of, _, _)| *of == peer.view.id)
+            if kept.iter().any(|(of, _)| *of == peer.view.id)
                 && let Err(error) = peer.log.sync()
             {
                 tracing::warn!(
@@ -308,9 +320,8 @@ impl HintWorker {
                 );
             }
         }
-        let now_ms = self.clock.wall_ms();
-        for (peer, bytes, timestamp) in kept {
-            self.step(peer, |queue, step| queue.kept(bytes, timestamp, now_ms, step));
+        for (peer, hint) in kept {
+            self.step(peer, |queue, step| queue.kept(hint, step));
         }
     }
 
@@ -329,6 +340,9 @@ impl HintWorker {
         while let Some(step) = steps.pop_front() {
             match step {
                 HintStep::Deliver(number) => match read(log, number) {
+                    Some(record) if !self.stability.may_deliver(record.cell.stamp.version) => {
+                        queue.delivered(number, |step| steps.push_back(step));
+                    }
                     Some(record) => {
                         let delivery = Delivery { peer, number, record, waits: Arc::clone(waits) };
                         // If deliveries are no longer received, the node is about to stop.

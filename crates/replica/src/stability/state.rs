@@ -94,7 +94,6 @@ impl Stability {
     ) -> Stability {
         let tracker = StabilityTracker::new(me, nodes, found).opened(opening);
         let (is_whole, may_coordinate) = (tracker.is_whole(), tracker.may_coordinate());
-        let outlook = Outlook::new(may_coordinate, []);
         let (hides_cells, synced_before) = (tracker.hides_cells(), tracker.synced_before());
         let mut tree = MerkleTree::new(Arc::clone(placement), nodes, me, tree_bytes_max as usize);
         tree.drop_before(tracker.droppable_before());
@@ -112,7 +111,7 @@ impl Stability {
             reserved_before: AtomicU64::new(0),
             reserved: Notify::new(),
             stability_writer: OnceLock::new(),
-            outlook: Latest::new(outlook),
+            outlook: Latest::new(Outlook::new(may_coordinate, [])),
             news: Latest::default(),
         }
     }
@@ -179,12 +178,9 @@ impl Stability {
         nodes.iter().map(|&node| state.tracker.incarnation_of(node)).collect()
     }
 
-    /// Whether one of these nodes has lost its disk since somebody had met these incarnations of them, as this node knows. Whom
-    /// nobody had met has not promised anything to who asked.
+    /// Whether one of these nodes has lost its disk since somebody had met these incarnations of them.
     pub(crate) fn has_met_later(&self, nodes: &[NodeId], met: &[Incarnation]) -> bool {
-        let state = self.state.lock();
-        let mut each = nodes.iter().zip(met).filter(|(_, met)| !met.is_none());
-        each.any(|(&node, &met)| state.tracker.incarnation_of(node).comes_after(met))
+        self.state.lock().tracker.has_met_later(nodes, met)
     }
 
     /// The session of a peer that this node would remember after a restart.
@@ -262,6 +258,11 @@ impl Stability {
     /// Whether a hint with this version may be kept.
     pub(crate) fn may_hint(&self, version: Version) -> bool {
         self.state.lock().tracker.may_hint(version)
+    }
+
+    /// Whether a hint with this version may be delivered.
+    pub(crate) fn may_deliver(&self, version: Version) -> bool {
+        self.state.lock().tracker.may_deliver(version)
     }
 
     /// What this node reports about itself, with its version clock at `clock` and its wall clock at `wall_ms`.

@@ -43,7 +43,8 @@ pub fn peer_seeds() -> Vec<Vec<u8>> {
     let key = Bytes::from_static(b"key");
     let version = Version { timestamp: 1 << 40, node: 1 };
     let stamp = Stamp { copies: 2, ..Stamp::new(version) };
-    let base = Base { had: None, newest: Some(version), met: vec![Incarnation::first(7)] };
+    let older = Version { timestamp: 1 << 39, node: 1 };
+    let base = Base { had: None, newest: Some(older), met: vec![Incarnation::first(7)] };
     let requests = [
         Request::Read { key: key.clone(), digest: true, origin: Origin::Client },
         Request::Write {

@@ -11,7 +11,7 @@ use super::reader::Reader;
 pub struct Base {
     /// What the replica had when it promised.
     pub had: Option<Version>,
-    /// What the cell was decided on: the newest version that a majority of promises showed. Not older.
+    /// What the cell was decided on: the newest version that a majority of promises showed. Not older, and older than the ballot.
     pub newest: Option<Version>,
     /// The incarnations of the key's replicas as the coordinator knew them when it began, by their places. Who lost its disk
     /// since then has promised nothing.
@@ -117,11 +117,15 @@ pub(super) fn put_base(out: &mut BytesMut, base: &Base) {
     base.met.iter().for_each(|incarnation| out.put_u64_le(incarnation.0));
 }
 
-pub(super) fn base(reader: &mut Reader) -> Result<Base, FrameError> {
+/// What a cell with this ballot takes the place of. Only what is older: the store would be given an older cell for a newer one.
+pub(super) fn base(reader: &mut Reader, ballot: Version) -> Result<Base, FrameError> {
     let mut version = || Ok(Some(reader.version()?).filter(|version| *version != Version::ZERO));
     let (had, newest) = (version()?, version()?);
     if had > newest {
         return Err(reader.wrong("a cell is decided on nothing older than what was there"));
+    }
+    if newest >= Some(ballot) {
+        return Err(reader.wrong("a cell is newer than what it takes the place of"));
     }
     let met = (0..count_of_nodes(reader)?).map(|_| reader.u64().map(Incarnation));
     Ok(Base { had, newest, met: met.collect::<Result<_, _>>()? })

@@ -177,6 +177,11 @@ fn put_accepted(out: &mut BytesMut, durability: Option<Durability>, stamp: Stamp
     put_base(out, base);
 }
 
+fn accepted(reader: &mut Reader) -> Result<(Stamp, Base), FrameError> {
+    let stamp = reader.stamp()?;
+    Ok((stamp, base(reader, stamp.version)?))
+}
+
 impl Request {
     /// Appends a frame.
     pub fn put(&self, out: &mut BytesMut, number: u32) {
@@ -332,13 +337,13 @@ impl Request {
             }
             16 => {
                 let durability = durability(&mut reader)?;
-                let (stamp, base) = (reader.stamp()?, base(&mut reader)?);
+                let (stamp, base) = accepted(&mut reader)?;
                 let (key, value) = cell(reader)?;
                 return Ok(Request::Accept { key, stamp, base, value, durability });
             }
             17 => {
                 let (stream, durability) = (reader.u32()?, durability(&mut reader)?);
-                let (stamp, base) = (reader.stamp()?, base(&mut reader)?);
+                let (stamp, base) = accepted(&mut reader)?;
                 Request::AcceptUpload { stream, stamp, base, key: reader.key()?, durability }
             }
             18 => {

@@ -37,6 +37,14 @@ fn base() -> impl Strategy<Value = Base> {
     })
 }
 
+/// A ballot, and what is older.
+fn accepted() -> impl Strategy<Value = (Stamp, Base)> {
+    (stamp(), base()).prop_map(|(stamp, base)| {
+        let is_older = base.newest < Some(stamp.version);
+        (stamp, if is_older { base } else { Base { had: None, newest: None, ..base } })
+    })
+}
+
 fn statement() -> impl Strategy<Value = Statement> {
     let met = (any::<u64>(), any::<bool>())
         .prop_map(|(bits, is_replacement)| Acquaintance { incarnation: Incarnation(bits), is_replacement });
@@ -127,11 +135,11 @@ fn request() -> impl Strategy<Value = Request> {
             ballot,
             durability
         }),
-        (bytes(1..40), stamp(), base(), proptest::option::of(bytes(0..99)), durability()).prop_map(
-            |(key, stamp, base, value, durability)| Request::Accept { key, stamp, base, value, durability }
+        (bytes(1..40), accepted(), proptest::option::of(bytes(0..99)), durability()).prop_map(
+            |(key, (stamp, base), value, durability)| Request::Accept { key, stamp, base, value, durability }
         ),
-        (any::<u32>(), stamp(), base(), bytes(1..40), durability()).prop_map(
-            |(stream, stamp, base, key, durability)| {
+        (any::<u32>(), accepted(), bytes(1..40), durability()).prop_map(
+            |(stream, (stamp, base), key, durability)| {
                 Request::AcceptUpload { stream, stamp, base, key, durability }
             }
         ),
@@ -326,4 +334,28 @@ fn a_durability_that_is_none_is_refused() {
         frame.body = body.freeze();
         assert_eq!(Request::of(&frame).is_ok(), byte < 4, "{byte}");
     }
+}
+
+/// With a plain write of what it is based on in the same commit, the store was given an older cell for a newer one: that commit panicked,
+/// and the node refused writes until it was restarted.
+#[test]
+fn a_cell_that_takes_the_place_of_a_newer_one_is_refused() {
+    let version = |timestamp| Some(Version { timestamp, node: 1 });
+    let stamp = Stamp::new(Version { timestamp: 5, node: 1 });
+    let is_taken = |had, newest| {
+        let (base, key) = (Base { had, newest, met: Vec::new() }, Bytes::from_static(b"key"));
+        let small =
+            Request::Accept { key: key.clone(), stamp, base: base.clone(), value: None, durability: None };
+        let large = Request::AcceptUpload { stream: 1, stamp, base, key, durability: None };
+        let taken = [small, large].map(|request| {
+            let mut out = BytesMut::new();
+            request.put(&mut out, 1);
+            Request::of(&take_frame(&mut out).expect("a frame").expect("all of it")).is_ok()
+        });
+        assert_eq!(taken[0], taken[1]);
+        taken[0]
+    };
+    assert!(is_taken(None, None) && is_taken(None, version(4)) && is_taken(version(4), version(4)));
+    assert!(!is_taken(version(4), version(3)));
+    assert!(!is_taken(version(6), version(7)) && !is_taken(None, version(6)) && !is_taken(None, version(5)));
 }

@@ -119,6 +119,8 @@ pub struct ProposalCore<B, L> {
     accepted: ReplicaSet,
     /// Who was asked to accept, and did not say whether it does.
     may_have_accepted: ReplicaSet,
+    /// Who was asked to accept a second time, since the connection broke before it answered.
+    asked_again: ReplicaSet,
     outbid: Option<Version>,
     failures: Vec<(usize, Failure)>,
     outcome: Option<bool>,
@@ -137,6 +139,7 @@ impl<B: Clone, L: Clone> ProposalCore<B, L> {
             base: None,
             accepted: ReplicaSet::default(),
             may_have_accepted: ReplicaSet::default(),
+            asked_again: ReplicaSet::default(),
             outbid: None,
             failures: Vec::new(),
             outcome: None,
@@ -205,6 +208,11 @@ impl<B: Clone, L: Clone> ProposalCore<B, L> {
         self.give_up(&mut step);
     }
 
+    /// A replica is asked to accept a second time: the connection broke before it answered.
+    pub fn asks_to_accept_again(&mut self, replica: usize) {
+        self.asked_again.insert(replica);
+    }
+
     /// A replica answered to the cell, or it is known that it will not.
     pub fn accepted(
         &mut self,
@@ -215,7 +223,9 @@ impl<B: Clone, L: Clone> ProposalCore<B, L> {
         if !self.accepting.remove(replica) {
             return; // Again, or after the deadline.
         }
-        match answer {
+        // Whatever else it says now: it may have accepted when it was asked first.
+        let is_certain = answer == Ok(AcceptAnswer::Accepted) || !self.asked_again.has(replica);
+        match if is_certain { answer } else { Err(Failure::Broken) } {
             Ok(AcceptAnswer::Accepted) => self.accepted.insert(replica),
             Ok(AcceptAnswer::Outbid(version)) => {
                 self.outbid = self.outbid.max(Some(version));

@@ -265,3 +265,31 @@ fn one_that_cannot_be_reached_to_accept_has_nothing() {
         assert_eq!(steps.contains(&ProposalStep::Release(0)), !may_have_it, "{failure:?}");
     }
 }
+
+/// Whatever ends the wait for it: an answer, the deadline, or that it is known not to answer.
+#[test]
+fn one_that_is_asked_to_accept_a_second_time_may_have_it_unless_it_has() {
+    for answer in [
+        Ok(AcceptAnswer::Outbid(NEWER)),
+        Err(Failure::Refused(Refusal::Starting)),
+        Err(Failure::Unreachable),
+        Ok(AcceptAnswer::Accepted),
+    ] {
+        let mut core = ProposalCore::<u64, ()>::new(Replicas { ack: 1, from: 1 });
+        let mut steps = Vec::new();
+        core.prepared(0, Ok(PrepareAnswer::Promised(None)), |step| steps.push(step));
+        core.accept(|step| steps.push(step));
+        core.asks_to_accept_again(0);
+        core.accepted(0, answer, |step| steps.push(step));
+        let decided = steps.iter().find_map(|step| match step {
+            ProposalStep::Decided(outcome) => Some(outcome.clone()),
+            _ => None,
+        });
+        let may_have_happened = match decided {
+            Some(Err(ProposalError::TooFew { may_have_happened, .. })) => may_have_happened,
+            decided => decided == Some(Ok(())) && answer == Ok(AcceptAnswer::Accepted),
+        };
+        assert!(may_have_happened, "{answer:?}");
+        assert!(!steps.contains(&ProposalStep::Release(0)), "{answer:?}");
+    }
+}

@@ -185,10 +185,6 @@ impl<S: Store> Proposing<S> {
             let node = self.plan.node(place);
             self.plan.cluster().stability().acknowledged(node, self.ballot.timestamp);
         }
-        // One that was asked before, and broke off, may have accepted it then.
-        let may_have = self.state.borrow().asked_again & bit(ACCEPT_SLOTS + place) != 0;
-        let is_certain = answer == Ok(AcceptAnswer::Accepted) || !may_have;
-        let answer = if is_certain { answer } else { Err(Failure::Broken) };
         self.step(|core, step| core.accepted(place, answer, step));
     }
 
@@ -319,6 +315,9 @@ impl<S: Store> Proposing<S> {
         let mut state = self.state.borrow_mut();
         let may = state.asked_again & bit(slot) == 0 && !state.core.is_finished();
         state.asked_again |= bit(slot);
+        if may && slot >= ACCEPT_SLOTS {
+            state.core.asks_to_accept_again(slot % ACCEPT_SLOTS);
+        }
         may
     }
 }

@@ -42,3 +42,22 @@ fn a_node_is_rebuilt_after_a_second_process_ran_as_it() {
     Ladoga::new(["repair", "--url", &url]).run().expect_success();
     assert_eq!(cluster.get(0, "key", "3/3").as_deref(), Some(&b"value"[..]));
 }
+
+/// Whoever is refused in the name of a node, and whatever becomes of an unused connection to it, a node that answers is there. (It was
+/// missed, also by `/readyz`, until the next connection to it was made.)
+#[test]
+fn a_node_that_answers_is_not_missed_after_another_one_was_refused_in_its_name() {
+    let cluster = Cluster::start(3);
+    cluster.put(0, "key", "3/3", b"value");
+    let url = cluster.nodes[1].url();
+    let list = [cluster.nodes[0].url(), url.clone()].join(",");
+    let data = Directory::new();
+    let data = data.path().join("other").display().to_string();
+    let arguments = ["serve", "--insecure", "--listen", "127.0.0.1:0", "--data", &data];
+    let other = Ladoga::new(arguments.into_iter().chain(["--cluster", &list, "--advertise", &url])).start();
+    let state = || cluster.report(0)["nodes"][1]["state"].clone();
+    wait_until("a node that is refused", || state() == "unreachable");
+    other.signal("KILL");
+    other.wait();
+    wait_until("the node that answers", || state() == "up");
+}

@@ -108,6 +108,12 @@ impl PeerView {
         }
     }
 
+    /// The peer answers what it is asked again and again, so whatever was found before is over: an unused connection of another event
+    /// loop that broke, or somebody who claimed to be the peer. The log is not told: it would tell of both again.
+    pub(crate) fn mark_answering(&self) {
+        self.unreachable.lock().reason = None;
+    }
+
     /// Why this node cannot speak with the peer, as far as it knows.
     pub(crate) fn unreachable_reason(&self) -> Option<String> {
         self.unreachable.lock().reason.clone()
@@ -149,6 +155,18 @@ mod tests {
         assert_eq!(view.unreachable_reason().as_deref(), Some("is not there yet"));
         view.mark_greeted();
         assert!(logged(&view) == 0 && view.is_reachable());
+    }
+
+    /// It was missed until another connection to it was made, which nothing called for.
+    #[test]
+    fn a_peer_that_answers_is_reachable_whatever_broke_on_another_connection() {
+        let view = PeerView::new(NodeId(1), "http://a", PeerName::new("a", 80));
+        view.mark_greeted();
+        view.record_unreachable("the connection broke", true);
+        view.mark_answering();
+        assert!(view.is_reachable());
+        view.record_unreachable("the connection broke", true);
+        assert_eq!(logged(&view), 1, "it is told once until there is another connection");
     }
 
     #[test]

@@ -20,9 +20,10 @@ pub(crate) fn hear<S: Store>(
     let statement = stability.statement(versions.next(), versions.wall_ms());
     let asked_at_ms = versions.monotonic_ms();
     let asked = link.ask(&Request::Statement(statement));
-    let (replica, stability) = (Rc::clone(replica), Arc::clone(stability));
+    let (replica, stability, view) = (Rc::clone(replica), Arc::clone(stability), Arc::clone(&link.view));
     async move {
         if let Ok(Answer::Statement(statement)) = asked.await {
+            view.mark_answering();
             replica::heard(&replica, &stability, (peer, *statement), Some(asked_at_ms));
         }
     }

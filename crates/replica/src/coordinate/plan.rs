@@ -230,17 +230,11 @@ impl<S: Store> Plan<S> {
 
     /// Has a part of the request end in time, unless it is over before.
     pub(super) fn expire_later(&self, part: Weak<dyn Expires>) -> Place {
-        if self.waited_ms > 0 {
-            // Before those that began at the same time.
-            let (part, left) = (part.clone(), Duration::from_millis(self.left_ms()));
-            tokio::task::spawn_local(async move {
-                tokio::time::sleep(left).await;
-                if let Some(part) = part.upgrade() {
-                    part.expire();
-                }
-            });
+        let place = self.replica.peers.expire_later(part.clone());
+        if self.waited_ms == 0 {
+            return place;
         }
-        self.replica.peers.expire_later(part)
+        place.sooner(Duration::from_millis(self.left_ms()), part)
     }
 
     /// The node at a place of the key's preference list.

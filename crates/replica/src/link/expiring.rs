@@ -1,6 +1,9 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+use tokio::task::AbortHandle;
 
 /// A request that ends at a certain time, with whatever answers it has.
 pub(crate) trait Expires {
@@ -29,11 +32,30 @@ struct Places {
 pub(crate) struct Place {
     expiring: Rc<Expiring>,
     number: u64,
+    /// The task that ends it before the others.
+    ends_sooner: Option<AbortHandle>,
+}
+
+impl Place {
+    /// Lets the request end after this time, if that is before those that began at the same time; within the runtime of the event loop.
+    pub(crate) fn sooner(mut self, left: Duration, request: Weak<dyn Expires>) -> Place {
+        let ending = tokio::task::spawn_local(async move {
+            tokio::time::sleep(left).await;
+            if let Some(request) = request.upgrade() {
+                request.expire();
+            }
+        });
+        self.ends_sooner = Some(ending.abort_handle());
+        self
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         self.expiring.leave(self.number);
+        if let Some(task) = &self.ends_sooner {
+            task.abort();
+        }
     }
 }
 
@@ -43,7 +65,7 @@ impl Expiring {
         let mut places = self.places.borrow_mut();
         let number = places.first + places.entries.len() as u64;
         places.entries.push_back((deadline_ms, Some(request)));
-        Place { expiring: Rc::clone(self), number }
+        Place { expiring: Rc::clone(self), number, ends_sooner: None }
     }
 
     fn leave(&self, number: u64) {
@@ -76,7 +98,7 @@ mod tests {
 
     struct Request {
         expired: Cell<bool>,
-        _place: Place,
+        place: Place,
     }
 
     impl Expires for Request {
@@ -88,7 +110,7 @@ mod tests {
     fn begin(expiring: &Rc<Expiring>, deadline_ms: u64) -> Rc<Request> {
         Rc::new_cyclic(|request: &Weak<Request>| Request {
             expired: Cell::new(false),
-            _place: expiring.enter(deadline_ms, request.clone()),
+            place: expiring.enter(deadline_ms, request.clone()),
         })
     }
 
@@ -125,5 +147,28 @@ mod tests {
         let next = begin(&expiring, 7);
         expire(&expiring, 7);
         assert!(next.expired.get(), "numbers go on");
+    }
+
+    /// It slept on for the rest of the time, one for each ballot of a forwarded request.
+    #[test]
+    fn what_was_to_end_sooner_and_is_over_keeps_no_task() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        tokio::task::LocalSet::new().block_on(&runtime, async {
+            let expiring = Rc::<Expiring>::default();
+            let begin = |left| {
+                Rc::new_cyclic(|request: &Weak<Request>| Request {
+                    expired: Cell::new(false),
+                    place: expiring.enter(u64::MAX, request.clone()).sooner(left, request.clone()),
+                })
+            };
+            let over = begin(Duration::from_hours(1));
+            let task = over.place.ends_sooner.clone().expect("a task");
+            drop(over);
+            tokio::task::yield_now().await;
+            assert!(task.is_finished());
+            let next = begin(Duration::from_millis(1));
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            assert!(next.expired.get());
+        });
     }
 }

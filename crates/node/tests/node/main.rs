@@ -15,13 +15,14 @@
 //! - `promises`: what a replica says to conditional writes; `forwarded`: those that another node decides
 //! - `coordinator`: what becomes of answers that come late, or not at all; `replica`: what a peer may ask for
 //! - `many`: reads that share a frame
-//! - `missed`: writes that the node that took them could not store
+//! - `missed`: writes that the node that took them could not store; `large`: large values at nodes whose disk hangs
 
 mod bounds;
 mod client;
 mod cluster;
 mod coordinator;
 mod forwarded;
+mod large;
 mod many;
 mod missed;
 mod moves;

@@ -5,7 +5,7 @@
 //! in memory, and places that the values of clients need as well. Copies beyond that are left to the next read and to
 //! anti-entropy.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::pin::pin;
 use std::rc::{Rc, Weak};
@@ -16,7 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use ladoga_cluster::{Failure, NodeId, Refusal, WriteAnswer};
 use ladoga_model::Version;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Pace;
 
@@ -213,36 +213,6 @@ impl Drop for Copying {
                 reader.copied(place, self.name.version, self.outcome);
             }
         }
-    }
-}
-
-/// The copies that a reader wished for.
-#[derive(Default)]
-pub(crate) struct CopyRequests {
-    left: Cell<usize>,
-    has_failed: Cell<bool>,
-    ended: Notify,
-}
-
-impl CopyRequests {
-    /// One more.
-    pub(crate) fn begins(&self) {
-        self.left.set(self.left.get() + 1);
-    }
-
-    /// One less.
-    pub(crate) fn ends(&self, outcome: Result<WriteAnswer, Failure>) {
-        self.left.set(self.left.get() - 1);
-        self.has_failed.set(self.has_failed.get() || outcome.is_err());
-        self.ended.notify_one();
-    }
-
-    /// Waits until all of them have ended. Answers whether all were made.
-    pub(crate) async fn are_granted(&self) -> bool {
-        while self.left.get() > 0 {
-            self.ended.notified().await;
-        }
-        !self.has_failed.get()
     }
 }
 

@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::task::{Context, Poll, Waker};
 
 use super::*;
@@ -162,20 +163,5 @@ fn a_reader_that_makes_room_for_another_is_told() {
         copy.ends(MADE);
         assert_eq!(*second.heard.borrow(), [(2, REFUSED)]);
         assert_eq!([first.heard.take(), third.heard.take()], [vec![(1, MADE)], vec![(3, MADE)]]);
-    });
-}
-
-#[test]
-fn who_wished_for_copies_hears_of_the_last() {
-    within_a_runtime(async {
-        let wishes = CopyRequests::default();
-        assert!(wishes.are_granted().await, "there were none");
-        wishes.begins();
-        wishes.begins();
-        wishes.ends(MADE);
-        let mut granted = pin!(wishes.are_granted());
-        assert_eq!(now(granted.as_mut()), Poll::Pending);
-        wishes.ends(REFUSED);
-        assert!(!granted.await);
     });
 }

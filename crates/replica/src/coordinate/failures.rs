@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use ladoga_cluster::{Failure, QuorumError, Refusal};
 use ladoga_service::{Error, TooFewReplicas};
 
@@ -23,6 +25,16 @@ pub(super) fn unexpected(answer: Result<Answer, PeerError>) -> Failure {
         Ok(_) => Failure::Broken,
         Err(error) => failure(&error),
     }
+}
+
+/// What a replica says to a part of a request, unless that takes longer than this, from now on. A replica whose disk hangs lives: its
+/// connection does not break.
+pub(super) fn within<T>(
+    limit_ms: u64,
+    said: impl Future<Output = Result<T, Failure>>,
+) -> impl Future<Output = Result<T, Failure>> {
+    let said = tokio::time::timeout(Duration::from_millis(limit_ms), said);
+    async move { said.await.unwrap_or(Err(Failure::TimedOut)) }
 }
 
 /// Too few replicas answered: names those that did not.

@@ -1,10 +1,12 @@
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use ladoga_cluster::{Failure, Origin, Refusal, WriteAnswer};
 use ladoga_model::{self as model, Cell, Stamp, TraceContext, Version};
 use ladoga_runtime::{Address, Gate};
 
+use super::failures::within;
 use super::plan::Plan;
 use super::target::Target;
 use crate::bounds::Copying;
@@ -41,10 +43,38 @@ pub(crate) async fn open_found<S: Store>(
     match found {
         model::Value::Inline(bytes) => Ok(Some(Value::Inline(bytes))),
         model::Value::Large(HeldValue { bytes, holder }) => {
-            let pieces = open_large(plan, version, holder).await?;
+            let pieces = open_anywhere(plan, version, holder).await?;
             Ok(pieces.map(|pieces| Value::Large(LargeValue { bytes, pieces })))
         }
     }
+}
+
+/// Opens a large value at the replica that showed it, or else at any other that has it. Each gets half of the time that is left, so that
+/// one whose disk hangs leaves some for another.
+async fn open_anywhere<S: Store>(
+    plan: &Plan<S>,
+    version: Version,
+    holder: usize,
+) -> Result<Option<Box<dyn Pieces>>, StoreError> {
+    let until_ms = plan.until_ms();
+    let open = async |place| {
+        let left_ms = until_ms.saturating_sub(plan.replica.core.now_ms()) / 2;
+        let opened = tokio::time::timeout(Duration::from_millis(left_ms), open_large(plan, version, place));
+        opened.await.unwrap_or_else(|_| {
+            let url = plan.cluster().node_url(plan.node(place));
+            Err(unreadable(&url, &is_late(left_ms)))
+        })
+    };
+    let mut opened = open(holder).await;
+    for place in (0..plan.nodes().len()).filter(|&place| place != holder) {
+        if opened.is_ok() {
+            break;
+        }
+        if let Ok(Some(pieces)) = open(place).await {
+            opened = Ok(Some(pieces));
+        }
+    }
+    opened
 }
 
 pub(super) async fn open_large<S: Store>(
@@ -64,17 +94,26 @@ pub(super) async fn open_remote(
     key: &Bytes,
     version: Version,
 ) -> Result<Option<Box<dyn Pieces>>, StoreError> {
-    match link.open((&Request::OpenValue { key: key.clone(), version }, of)).await {
-        Ok(stream) => Ok(Some(Box::new(RemotePieces::new(stream)))),
+    let limit_ms = link.cluster.limits.quorum_timeout_ms;
+    let opening = link.open((&Request::OpenValue { key: key.clone(), version }, of));
+    let Ok(opened) = tokio::time::timeout(Duration::from_millis(limit_ms), opening).await else {
+        return Err(unreadable(link.url(), &is_late(limit_ms)));
+    };
+    match opened {
+        Ok(stream) => Ok(Some(Box::new(RemotePieces::of_value(stream, limit_ms)))),
         Err(Ok(Answer::Gone)) => Ok(None),
-        Err(Ok(Answer::Refused(refusal))) => Err(unreadable(link, &refusal)),
-        Err(Ok(_)) => Err(unreadable(link, &"it answers something else")),
-        Err(Err(error)) => Err(unreadable(link, &error)),
+        Err(Ok(Answer::Refused(refusal))) => Err(unreadable(link.url(), &refusal)),
+        Err(Ok(_)) => Err(unreadable(link.url(), &"it answers something else")),
+        Err(Err(error)) => Err(unreadable(link.url(), &error)),
     }
 }
 
-fn unreadable(link: &PeerLink, why: &dyn std::fmt::Display) -> StoreError {
-    StoreError::Unreadable { reason: format!("{}: {why}", link.url()) }
+fn unreadable(url: &str, why: &dyn std::fmt::Display) -> StoreError {
+    StoreError::Unreadable { reason: format!("{url}: {why}") }
+}
+
+fn is_late(limit_ms: u64) -> String {
+    format!("no answer within {limit_ms} ms")
 }
 
 /// What a peer streams.
@@ -82,11 +121,17 @@ pub(super) struct RemotePieces {
     stream: RemoteStream,
     /// Bytes that the peer is to pass over before the next piece.
     skip: u64,
+    /// How long a piece is waited for. Cells may take longer: there may be many deletions between them.
+    limit_ms: Option<u64>,
 }
 
 impl RemotePieces {
-    pub(super) const fn new(stream: RemoteStream) -> RemotePieces {
-        RemotePieces { stream, skip: 0 }
+    pub(super) const fn of_cells(stream: RemoteStream) -> RemotePieces {
+        RemotePieces { stream, skip: 0, limit_ms: None }
+    }
+
+    const fn of_value(stream: RemoteStream, limit_ms: u64) -> RemotePieces {
+        RemotePieces { stream, skip: 0, limit_ms: Some(limit_ms) }
     }
 }
 
@@ -95,15 +140,22 @@ impl Pieces for RemotePieces {
         let skip = std::mem::take(&mut self.skip);
         let asked = self.stream.ask(|stream| Request::Next { stream, skip });
         Box::pin(async move {
-            match asked.await {
+            let answer = match self.limit_ms {
+                None => asked.await,
+                Some(limit_ms) => match tokio::time::timeout(Duration::from_millis(limit_ms), asked).await {
+                    Ok(answer) => answer,
+                    Err(_) => return Err(unreadable(self.stream.link().url(), &is_late(limit_ms))),
+                },
+            };
+            match answer {
                 Ok(Answer::Piece(bytes)) => Ok(Some((bytes, self as Box<dyn Pieces>))),
                 Ok(Answer::End) => {
                     self.stream.mark_closed();
                     Ok(None)
                 }
-                Ok(Answer::Refused(refusal)) => Err(unreadable(self.stream.link(), &refusal)),
-                Ok(_) => Err(unreadable(self.stream.link(), &"the stream is not there any more")),
-                Err(error) => Err(unreadable(self.stream.link(), &error)),
+                Ok(Answer::Refused(refusal)) => Err(unreadable(self.stream.link().url(), &refusal)),
+                Ok(_) => Err(unreadable(self.stream.link().url(), &"the stream is not there any more")),
+                Err(error) => Err(unreadable(self.stream.link().url(), &error)),
             }
         })
     }
@@ -117,37 +169,70 @@ impl Pieces for RemotePieces {
     }
 }
 
-/// Copies a large value from one replica to another, through the memory of a piece.
+/// Why a large value was not copied.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum NotCopied {
+    /// Its holder does not have it, or not any more.
+    Gone,
+    /// Its holder failed.
+    BySource(Failure),
+    /// The replica that lacks it did not take it, or it was not the time for it.
+    ByTarget(Failure),
+}
+
+impl NotCopied {
+    /// The same for who needs to know no more.
+    pub(super) const fn failure(self) -> Failure {
+        match self {
+            // What replaced it is repaired by who finds it missing.
+            NotCopied::Gone => Failure::Broken,
+            NotCopied::BySource(failure) | NotCopied::ByTarget(failure) => failure,
+        }
+    }
+}
+
+/// Copies a large value from one replica to another.
 pub(super) async fn copy_large<S: Store>(
+    plan: &Plan<S>,
+    stamp: Stamp,
+    places: (usize, usize),
+    copying: &mut Copying,
+) -> Result<WriteAnswer, Failure> {
+    copying.begin().await?;
+    copy_once(plan, stamp, places, copying).await.map_err(NotCopied::failure)
+}
+
+/// The same once its turn has begun, through the memory of a piece.
+pub(super) async fn copy_once<S: Store>(
     plan: &Plan<S>,
     stamp: Stamp,
     (holder, to): (usize, usize),
     copying: &mut Copying,
-) -> Result<WriteAnswer, Failure> {
-    let refused = |error: StoreError| Failure::Refused(refusal(&error));
-    copying.begin().await?;
+) -> Result<WriteAnswer, NotCopied> {
+    use NotCopied::{BySource, ByTarget};
+    let failed = |error: StoreError| BySource(Failure::Refused(refusal(&error)));
     // A place here, as for a client's value; peers look after theirs.
     let (node, own) = (&plan.replica, plan.cluster().own);
     // No other client gives way for it.
     let enter = |gate: &Gate| {
-        gate.enter_if_room(Address::Own, 1).map_err(|_| Failure::Refused(Refusal::OverCapacity))
+        gate.enter_if_room(Address::Own, 1).map_err(|_| ByTarget(Failure::Refused(Refusal::OverCapacity)))
     };
     let source = (plan.node(holder) == own).then(|| enter(&node.streams)).transpose()?;
     let place = (plan.node(to) == own).then(|| enter(&node.uploads)).transpose()?;
     for permit in [&source, &place].into_iter().flatten() {
         permit.granted().await;
     }
-    let pieces = open_large(plan, stamp.version, holder).await.map_err(refused)?;
-    // Replaced since then: what replaced it is repaired by who finds it missing.
-    let Some(mut pieces) = pieces else { return Err(Failure::Broken) };
-    let mut target = Target::open(plan, to).await?;
-    while let Some((bytes, rest)) = pieces.next().await.map_err(refused)? {
-        copying.piece(&plan.cluster().pace, bytes.len() as u64).await?;
-        target = target.write(bytes).await?;
+    let pieces = open_large(plan, stamp.version, holder).await.map_err(failed)?;
+    let Some(mut pieces) = pieces else { return Err(NotCopied::Gone) };
+    let mut target = Target::open(plan, to).await.map_err(ByTarget)?;
+    while let Some((bytes, rest)) = pieces.next().await.map_err(failed)? {
+        copying.piece(&plan.cluster().pace, bytes.len() as u64).await.map_err(ByTarget)?;
+        target = target.write(plan, bytes).await.map_err(ByTarget)?;
         pieces = rest;
     }
     drop((source, place));
-    target.finish(plan, stamp, Origin::Repair).await
+    let finished = target.finish(plan, stamp, Origin::Repair);
+    within(plan.cluster().limits.quorum_timeout_ms, finished).await.map_err(ByTarget)
 }
 
 /// Takes a large value over from a peer, through the memory of a piece. Answers what this node said to it.

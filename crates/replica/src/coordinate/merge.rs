@@ -81,7 +81,7 @@ enum OpenedCells {
 impl OpenedCells {
     fn of(opened: Result<RemoteStream, Result<Answer, PeerError>>) -> OpenedCells {
         match opened {
-            Ok(stream) => OpenedCells::Pieces(Box::new(RemotePieces::new(stream))),
+            Ok(stream) => OpenedCells::Pieces(Box::new(RemotePieces::of_cells(stream))),
             Err(Ok(Answer::Refused(Refusal::Starting))) => OpenedCells::Starting,
             Err(Ok(Answer::Refused(refusal))) => OpenedCells::Absent(refusal.to_string()),
             Err(Ok(_)) => OpenedCells::Absent("it answers something else".to_owned()),

@@ -10,7 +10,7 @@
 //! - `forward`: has another node carry it out, while several are asked for the key; `forwarded`: what another node forwarded
 //! - `fenced`: reads and writes that promises to one are in the way of
 //! - `spread`: a value that does not fit into memory, to many nodes at once
-//! - `target`: uploads such a value to one node; `fetch`: reads it from one
+//! - `target`: uploads such a value to one node; `fetch`: reads it from one; `handoff`: brings it to one that a hint is for
 //! - `merge`: the entities of all nodes
 //! - `backup`: what a checkpoint and the log of this node are to those of the others
 //! - `obstacles`: why a request would not be served now
@@ -27,6 +27,7 @@ mod fenced;
 mod fetch;
 mod forward;
 mod forwarded;
+mod handoff;
 mod merge;
 mod obstacles;
 mod plan;
@@ -43,5 +44,5 @@ mod write;
 pub(crate) use fenced::take_over;
 pub(crate) use fetch::take_large;
 pub(crate) use forwarded::decide_forwarded;
-pub(crate) use read::{Refreshed, refresh};
+pub(crate) use handoff::{HandedOff, hand_off};
 pub use replicated::Replicated;

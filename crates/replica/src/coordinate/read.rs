@@ -15,9 +15,9 @@ use super::fetch::{HeldCell, HeldValue, copy_large};
 use super::plan::Plan;
 use super::standing::Standing;
 use super::starting::{IS_STARTING, Starting, until_asked_again};
-use crate::bounds::{CopyName, CopyReader, CopyRequest, CopyRequests};
+use crate::bounds::{CopyName, CopyReader, CopyRequest};
 use crate::link::{Expires, PeerError, Place, Waiter};
-use crate::own::{OwnReplica, refusal, replica};
+use crate::own::{refusal, replica};
 use crate::wire::{Answer, Request};
 use ladoga_local::store::{LocalStore, Lookup, Store, StoreError, StoredCell};
 use ladoga_runtime::OneShot;
@@ -34,37 +34,17 @@ pub(super) async fn read_once<S: Store>(plan: &Plan<S>) -> Result<Option<HeldCel
 
 /// The same, with the reason in the words of the machine.
 pub(super) async fn decision<S: Store>(plan: &Plan<S>) -> Result<Option<HeldCell>, QuorumError> {
-    let reading = Reading::begin(plan, false);
+    let reading = Reading::begin(plan);
     reading.decision.take().await
 }
 
 /// The newest version of a key that its nodes report, also if it is that of a deletion; and whether as many of them answered as
 /// the plan asks for.
 pub(super) async fn newest_version<S: Store>(plan: &Plan<S>) -> (Option<Version>, bool) {
-    let reading = Reading::begin(plan, false);
+    let reading = Reading::begin(plan);
     let is_quorum = reading.decision.take().await.is_ok();
     let newest = reading.state.borrow().core.newest_version();
     (newest, is_quorum)
-}
-
-/// What became of a read that is there for its repairs.
-pub(crate) enum Refreshed {
-    /// All replicas answered, and those that lacked a large value have it by now.
-    Done,
-    /// This promise to a conditional write kept the newest cell out of a replica.
-    Fenced(Version),
-    /// Not all of them answered, or could be repaired.
-    Failed,
-}
-
-/// Reads a key from all nodes that may have a cell with this stamp, so that those that lack it are repaired.
-pub(crate) async fn refresh<S: Store>(replica: &Rc<OwnReplica<S>>, key: Bytes, stamp: Stamp) -> Refreshed {
-    let plan = Plan::of_all(replica, key, stamp);
-    let reading = Reading::begin(&plan, true);
-    if reading.decision.take().await.is_ok() && reading.wishes.are_granted().await {
-        return Refreshed::Done;
-    }
-    reading.fence.get().map_or(Refreshed::Failed, Refreshed::Fenced)
 }
 
 /// A read under way. It lives until every replica has answered and is repaired, or was waited for long enough.
@@ -72,14 +52,8 @@ struct Reading<S: Store> {
     plan: Plan<S>,
     state: RefCell<ReadingState>,
     decision: OneShot<Result<Option<HeldCell>, QuorumError>>,
-    /// Copies of a large value to replicas that lack it.
-    wishes: CopyRequests,
     starting: Starting,
-    /// Whether it is there for its repairs.
-    is_refresh: bool,
     standing: Standing,
-    /// The newest promise that kept a repair out of a replica.
-    fence: std::cell::Cell<Option<Version>>,
     _expires: Place,
 }
 
@@ -92,17 +66,14 @@ struct ReadingState {
 
 impl<S: Store> Reading<S> {
     /// Asks all replicas. If this node is one, its value is at hand, and digests do for the others.
-    fn begin(plan: &Plan<S>, is_refresh: bool) -> Rc<Reading<S>> {
+    fn begin(plan: &Plan<S>) -> Rc<Reading<S>> {
         let state = ReadingState { core: ReadCore::new(plan.replicas), repairs: Vec::new(), asked_again: 0 };
         let reading = Rc::new_cyclic(|reading: &Weak<Reading<S>>| Reading {
             plan: plan.clone(),
             state: RefCell::new(state),
             decision: OneShot::default(),
-            wishes: CopyRequests::default(),
             starting: Starting::default(),
-            is_refresh,
             standing: Standing::of(plan, false),
-            fence: std::cell::Cell::default(),
             _expires: plan.expire_later(reading.clone()),
         });
         let own_place = plan.own_place();
@@ -119,8 +90,7 @@ impl<S: Store> Reading<S> {
     }
 
     fn request(&self, digest: bool) -> Request {
-        let origin = if self.is_refresh { Origin::Repair } else { Origin::Client };
-        Request::Read { key: self.plan.key.clone(), digest, origin }
+        Request::Read { key: self.plan.key.clone(), digest, origin: Origin::Client }
     }
 
     fn send(self: &Rc<Self>, request: &Request, place: usize, slot: usize) {
@@ -195,9 +165,6 @@ impl<S: Store> Reading<S> {
     }
 
     fn repaired(self: &Rc<Self>, place: usize, version: Version, answer: Result<WriteAnswer, Failure>) {
-        if let Ok(WriteAnswer::Fenced { fence }) = answer {
-            self.fence.set(self.fence.get().max(Some(fence)));
-        }
         let answer = match answer {
             Err(Failure::Refused(Refusal::TooOld { .. })) if self.is_gone(version) => {
                 Ok(WriteAnswer::Superseded { newest: version, had: Had::Once })
@@ -277,7 +244,7 @@ impl<S: Store> Reading<S> {
 
     /// Whether no client waits for a repair: then hints and anti-entropy may do it instead, at the pace of repair.
     fn may_be_left(&self) -> bool {
-        !self.is_refresh && self.state.borrow().core.is_decided()
+        self.state.borrow().core.is_decided()
     }
 
     /// Copies a large value to a replica that lacks it.
@@ -285,7 +252,6 @@ impl<S: Store> Reading<S> {
         let plan = &self.plan;
         let name = CopyName { key: plan.key.clone(), version: stamp.version, to: plan.node(place) };
         let reader: Rc<dyn CopyReader> = Rc::<Reading<S>>::clone(self);
-        self.wishes.begins();
         match plan.replica.copies.wish(&plan.cluster().copy_turns, name, &reader, place) {
             CopyRequest::New(mut copying) => {
                 let reading = Rc::clone(self);
@@ -374,7 +340,6 @@ impl<S: Store> CopyReader for Reading<S> {
     }
 
     fn copied(self: Rc<Self>, place: usize, version: Version, outcome: Result<WriteAnswer, Failure>) {
-        self.wishes.ends(outcome);
         self.repaired(place, version, outcome);
     }
 }

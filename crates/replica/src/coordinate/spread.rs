@@ -16,7 +16,7 @@ use crate::planted::{Bug, has, note_version};
 use ladoga_local::store::{Store, StoreError};
 
 /// A large value on its way to all replicas of its key, in step: a piece is sent once the one before is written
-/// everywhere, so that it is held once. A replica that fails is left out from there on.
+/// everywhere, so that it is held once. A replica that fails, or does not answer in time, is left out from there on.
 pub(super) struct Spread<S: Store> {
     pub(super) plan: Plan<S>,
     /// By place.
@@ -68,8 +68,8 @@ impl<S: Store> Spread<S> {
     /// Sends a piece at once, and waits until it is written everywhere.
     pub(super) fn write(self, bytes: &Bytes) -> impl Future<Output = Spread<S>> + use<S> + 'static {
         let Spread { plan, targets } = self;
-        let writing: Vec<_> =
-            targets.into_iter().map(|target| target.map(|target| target.write(bytes.clone()))).collect();
+        let write = |target: Target<S>| target.write(&plan, bytes.clone());
+        let writing: Vec<_> = targets.into_iter().map(|target| target.map(write)).collect();
         async move {
             let mut targets = Vec::with_capacity(writing.len());
             for target in writing {

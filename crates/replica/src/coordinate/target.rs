@@ -2,7 +2,7 @@ use bytes::Bytes;
 use ladoga_cluster::{AcceptAnswer, Failure, Origin, Refusal, WriteAnswer};
 use ladoga_model::{Stamp, Value};
 
-use super::failures::unexpected;
+use super::failures::{unexpected, within};
 use super::plan::Plan;
 use super::starting::until_asked_again;
 use crate::link::{PeerError, RemoteStream};
@@ -23,16 +23,17 @@ fn refused(error: &StoreError) -> Failure {
 }
 
 impl<S: Store> Target<S> {
-    /// A place for the value, asked for at once.
+    /// A place for the value, asked for at once. It is waited for no longer than the request may take.
     pub(super) fn open(plan: &Plan<S>, place: usize) -> Later<Result<Target<S>, Failure>> {
         if plan.node(place) == plan.cluster().own {
             let upload = plan.replica.store.upload();
-            return Box::pin(async move { Ok(Target::Local(upload.await.map_err(|e| refused(&e))?)) });
+            let opened = async move { Ok(Target::Local(upload.await.map_err(|e| refused(&e))?)) };
+            return Box::pin(within(plan.left_ms(), opened));
         }
         let opening = plan.link(place).open((&Request::Upload, plan.trace));
         let plan = plan.clone();
-        let until_ms = plan.replica.core.now_ms() + plan.left_ms();
-        Box::pin(async move {
+        let (until_ms, left_ms) = (plan.until_ms(), plan.left_ms());
+        Box::pin(within(left_ms, async move {
             let mut opened = opening.await;
             while matches!(opened, Err(Ok(Answer::Refused(Refusal::Starting))))
                 && until_asked_again(&plan.replica, plan.node(place)).await
@@ -41,24 +42,27 @@ impl<S: Store> Target<S> {
                 opened = plan.link(place).open((&Request::Upload, plan.trace)).await;
             }
             opened.map(Target::Remote).map_err(unexpected)
-        })
+        }))
     }
 
-    /// Appends a piece, sent at once.
-    pub(super) fn write(self, bytes: Bytes) -> Later<Result<Target<S>, Failure>> {
+    /// Appends a piece, sent at once. It is waited for as long as for a request: the whole value may take longer.
+    pub(super) fn write(self, plan: &Plan<S>, bytes: Bytes) -> Later<Result<Target<S>, Failure>> {
+        let limit_ms = plan.cluster().limits.quorum_timeout_ms;
         match self {
             Target::Local(upload) => {
                 let written = upload.write(bytes);
-                Box::pin(async move { Ok(Target::Local(written.await.map_err(|error| refused(&error))?)) })
+                let written =
+                    async move { Ok(Target::Local(written.await.map_err(|error| refused(&error))?)) };
+                Box::pin(within(limit_ms, written))
             }
             Target::Remote(upload) => {
                 let asked = upload.ask(|stream| Request::Push { stream, bytes });
-                Box::pin(async move {
+                Box::pin(within(limit_ms, async move {
                     match asked.await {
                         Ok(Answer::Done) => Ok(Target::Remote(upload)),
                         answer => Err(unexpected(answer)),
                     }
-                })
+                }))
             }
         }
     }

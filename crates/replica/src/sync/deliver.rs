@@ -6,7 +6,7 @@ use ladoga_cluster::{Origin, Refusal};
 use ladoga_model::{Cell, Value};
 
 use super::fenced;
-use crate::coordinate::{self, Refreshed};
+use crate::coordinate::{self, HandedOff};
 use crate::hints::{Delivery, HintKeeper};
 use crate::own::OwnReplica;
 use crate::wire::{Answer, Record, Request};
@@ -46,11 +46,11 @@ async fn deliver_one<S: Store>(replica: Rc<OwnReplica<S>>, delivery: Delivery) {
     let value = match value {
         Some(Value::Inline(value)) => Some(value),
         Some(Value::Large(_)) => {
-            // The value is with the replicas that have it: a read of all of them repairs those that do not.
-            let arrived = match coordinate::refresh(&replica, key.clone(), stamp).await {
-                Refreshed::Done => true,
-                Refreshed::Failed => false,
-                Refreshed::Fenced(fence) => {
+            // The value is with the replicas that have it.
+            let arrived = match coordinate::hand_off(&replica, key.clone(), stamp, peer).await {
+                HandedOff::Done => true,
+                HandedOff::Failed => false,
+                HandedOff::Fenced(fence) => {
                     // As below.
                     fenced::take_over(&replica, &key, stamp.copies, fence).await;
                     false

@@ -1,0 +1,157 @@
+//! Large values, while a replica of theirs lives and does not answer: its disk hangs.
+
+use bytes::Bytes;
+use ladoga_cluster::{ReadAnswer, Refusal, SentCell};
+use ladoga_model::{Cell, Stamp, Value, Version};
+use ladoga_node::embedded::Embedded;
+use ladoga_node::peers::wire::{Answer, Origin, Request};
+
+use crate::client::Client;
+use crate::cluster::{Cluster, with_time};
+use crate::peer::{Deadline, Peer};
+
+const QUORUM_TIMEOUT_MS: u64 = 1_000;
+/// More than one piece.
+const BYTES: usize = 600 << 10;
+const STREAM: u32 = 7;
+const VERSION: Version = Version { timestamp: 1, node: 0 };
+
+fn lacks_it() -> Answer {
+    Answer::Read(ReadAnswer { cell: None, is_whole: true })
+}
+
+fn put(cluster: &Cluster<Embedded>) -> Client {
+    let mut client = cluster.connect();
+    let head = format!(
+        "PUT /v0/entity?id=large&replicas=2/3 HTTP/1.1\r\nhost: h\r\ncontent-length: {BYTES}\r\n\r\n"
+    );
+    client.send([head.as_bytes(), &vec![b'v'; BYTES]].concat());
+    client
+}
+
+fn upload(request: &Request) -> Option<()> {
+    matches!(request, Request::Upload).then_some(())
+}
+
+/// Takes the pieces of a value, and the value.
+fn take_value(peer: &Peer, origin: Origin) {
+    let mut bytes = 0;
+    loop {
+        let (number, (answer, is_over)) = peer.asked(|request| match request {
+            Request::Push { stream: STREAM, bytes: piece } => {
+                bytes += piece.len();
+                Some((Answer::Done, false))
+            }
+            // For a newer version, before it is stored.
+            Request::Read { .. } => Some((lacks_it(), false)),
+            Request::Finish { stream: STREAM, origin: found, .. } => {
+                assert_eq!(*found, origin);
+                Some((Answer::Done, true))
+            }
+            _ => None,
+        });
+        peer.answer(number, &answer);
+        if is_over {
+            return assert_eq!(bytes, BYTES);
+        }
+    }
+}
+
+/// It was waited for by every large `PUT`, for as long as its disk hung.
+#[test]
+fn a_replica_that_does_not_answer_holds_up_a_large_put_no_longer_than_a_request() {
+    for opens in [false, true] {
+        let cluster = with_time(2, QUORUM_TIMEOUT_MS);
+        let mut client = put(&cluster);
+        let [works, hangs] = &cluster.peers[..] else { panic!("two peers") };
+        let (number, ()) = hangs.asked(upload);
+        if opens {
+            hangs.answer(number, &Answer::Opened(STREAM));
+        }
+        let (number, ()) = works.asked(upload);
+        works.answer(number, &Answer::Opened(STREAM));
+        take_value(works, Origin::Client);
+        let answer = client.answer();
+        assert_eq!(answer.status, 201, "two of three have it: {}", answer.text());
+    }
+}
+
+/// The next peer that is asked to stream the value.
+fn asked_to_stream(cluster: &Cluster<Embedded>) -> (usize, u32) {
+    let began = Deadline::begins();
+    loop {
+        for (place, peer) in cluster.peers.iter().enumerate() {
+            let opens = |request: &Request| match request {
+                Request::OpenValue { version: VERSION, .. } => Some(()),
+                _ => None,
+            };
+            if let Some((number, ())) = peer.asked_soon(opens) {
+                return (place, number);
+            }
+        }
+        assert!(!began.is_over(), "nobody is asked for the value");
+    }
+}
+
+/// The replica that showed it was the only one that was asked for its bytes, whatever became of that.
+#[test]
+fn a_large_value_is_read_from_another_replica_if_one_does_not_answer_or_fails() {
+    for fails in [false, true] {
+        let cluster = with_time(2, QUORUM_TIMEOUT_MS);
+        let key = cluster.foreign_key();
+        let mut client = cluster.connect();
+        client.send(format!("GET /v0/entity?id={key}&replicas=2/2 HTTP/1.1\r\nhost: h\r\n\r\n"));
+        for peer in &cluster.peers {
+            let (number, ()) = peer.asked(|request| matches!(request, Request::Read { .. }).then_some(()));
+            let cell = Cell { stamp: Stamp::new(VERSION), value: Some(Value::Large(BYTES as u64)) };
+            let cell = Some(SentCell::Whole(cell));
+            peer.answer(number, &Answer::Read(ReadAnswer { cell, is_whole: true }));
+        }
+        let (hangs, number) = asked_to_stream(&cluster);
+        if fails {
+            cluster.peers[hangs].answer(number, &Answer::Refused(Refusal::Unreadable));
+        }
+        let (works, number) = asked_to_stream(&cluster);
+        assert_ne!(works, hangs);
+        let works = &cluster.peers[works];
+        works.answer(number, &Answer::Opened(STREAM));
+        let value = vec![b'v'; BYTES];
+        for piece in value.chunks(BYTES / 2) {
+            let (number, ()) = works.asked(|request| matches!(request, Request::Next { .. }).then_some(()));
+            works.answer(number, &Answer::Piece(Bytes::copy_from_slice(piece)));
+        }
+        let answer = client.answer();
+        assert!(answer.status == 200 && answer.body == value, "{}", answer.status);
+    }
+}
+
+/// A read of all replicas was to bring it: as long as one of them did not answer, no hint behind it was delivered, or only some.
+#[test]
+fn a_hint_of_a_large_value_needs_its_node_and_nobody_else() {
+    let cluster = with_time(2, QUORUM_TIMEOUT_MS);
+    let mut client = put(&cluster);
+    let [works, missed] = &cluster.peers[..] else { panic!("two peers") };
+    let (number, ()) = missed.asked(upload);
+    missed.answer(number, &Answer::Refused(Refusal::NoRoom));
+    let (number, ()) = works.asked(upload);
+    works.answer(number, &Answer::Opened(STREAM));
+    take_value(works, Origin::Client);
+    assert_eq!(client.answer().status, 201);
+    // From here on, `works` answers nothing.
+    let (number, ()) = missed.asked(|request| match request {
+        Request::Read { origin: Origin::Repair, .. } => Some(()),
+        _ => None,
+    });
+    missed.answer(number, &lacks_it());
+    let (number, is_upload) = missed.asked(|request| match request {
+        Request::Upload => Some(true),
+        Request::Read { .. } => Some(false),
+        _ => None,
+    });
+    assert!(is_upload, "it is tried again");
+    missed.answer(number, &Answer::Opened(STREAM));
+    take_value(missed, Origin::Repair);
+    cluster.wait_until(|report| {
+        report["nodes"].as_array().expect("nodes").iter().all(|node| node["hints_waiting"] != 1)
+    });
+}

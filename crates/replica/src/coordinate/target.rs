@@ -30,19 +30,26 @@ impl<S: Store> Target<S> {
             let opened = async move { Ok(Target::Local(upload.await.map_err(|e| refused(&e))?)) };
             return Box::pin(within(plan.left_ms(), opened));
         }
-        let opening = plan.link(place).open((&Request::Upload, plan.trace));
         let plan = plan.clone();
-        let (until_ms, left_ms) = (plan.until_ms(), plan.left_ms());
-        Box::pin(within(left_ms, async move {
+        let open = move |plan: &Plan<S>, limit_ms| {
+            let opening = plan.link(place).open((&Request::Upload, plan.trace));
+            within(limit_ms, async move { opening.await.map(Target::Remote).map_err(unexpected) })
+        };
+        let (until_ms, opening) = (plan.until_ms(), open(&plan, plan.left_ms()));
+        Box::pin(async move {
             let mut opened = opening.await;
-            while matches!(opened, Err(Ok(Answer::Refused(Refusal::Starting))))
+            while matches!(opened, Err(Failure::Refused(Refusal::Starting)))
                 && until_asked_again(&plan.replica, plan.node(place)).await
-                && plan.replica.core.now_ms() < until_ms
             {
-                opened = plan.link(place).open((&Request::Upload, plan.trace)).await;
+                let left_ms = until_ms.saturating_sub(plan.replica.core.now_ms());
+                match open(&plan, left_ms).await {
+                    // It is known why.
+                    Err(Failure::TimedOut) => break,
+                    answer => opened = answer,
+                }
             }
-            opened.map(Target::Remote).map_err(unexpected)
-        }))
+            opened
+        })
     }
 
     /// Appends a piece, sent at once. It is waited for as long as for a request: the whole value may take longer.

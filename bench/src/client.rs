@@ -10,6 +10,9 @@ use crate::dataset::{Dataset, key};
 use crate::random::Random;
 use crate::stop::{OrFail, Outcome, failed};
 
+/// More than any node sends at once.
+const CHUNK_BYTES_MAX: usize = 64 << 20;
+
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
@@ -47,7 +50,7 @@ impl Client {
         if head.length != Length::Chunked {
             return Ok(head.status);
         }
-        while self.answers.next_chunk(&mut self.body)? {
+        while self.answers.next_chunk(&mut self.body, CHUNK_BYTES_MAX)? {
             each(&self.body);
         }
         Ok(head.status)

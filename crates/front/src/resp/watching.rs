@@ -36,7 +36,7 @@ impl Watching {
         }
     }
 
-    /// Whether there is no key left that others may not have written.
+    /// Whether no key is watched.
     pub(super) fn is_empty(&self) -> bool {
         self.keys.borrow().is_empty()
     }

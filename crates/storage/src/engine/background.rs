@@ -1,10 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ladoga_env::{FileIdentity, OpenMode, Priority};
+use ladoga_env::Priority;
 use ladoga_model::Version;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -13,6 +12,7 @@ use super::damage::Damage;
 use super::flush_failures::{Failed, FlushFailures};
 use super::flush_time::FlushTime;
 use super::looks::Looks;
+use super::open::lock_file;
 use super::write::Writer;
 use crate::error::Error;
 use crate::health::WriteState;
@@ -45,8 +45,6 @@ pub(crate) struct BackgroundWork {
     trimmed: Mutex<BTreeMap<u64, Version>>,
     /// The segment and the tombstones of the memtable, and since when those are all.
     deletes_seen: Mutex<((u64, u64), u64)>,
-    /// Which file is the lock of the directory.
-    lock_file: OnceLock<FileIdentity>,
 }
 
 /// How a thread goes about its work. Compactions and the writing of flushes have one of each, as a thread's priority can only be
@@ -90,7 +88,6 @@ impl BackgroundWork {
             damage: Damage::default(),
             trimmed: Mutex::default(),
             deletes_seen: Mutex::default(),
-            lock_file: OnceLock::new(),
         }
     }
 
@@ -207,8 +204,8 @@ impl Inner {
     /// restart would find it, and new files would come among those of others. Errors that do not say so say nothing about the open files.
     pub(super) fn observe_directory(&self) {
         let path = self.dir.join(LOCK);
-        match self.env.disk.open(&path, OpenMode::Read).and_then(|file| file.identity()) {
-            Ok(file) if *self.background.lock_file.get_or_init(|| file) == file => {}
+        match lock_file(&*self.env.disk, &path) {
+            Ok(file) if file == self.lock_file => {}
             Ok(_) => {
                 self.poison(&Error::Replaced { path });
             }
@@ -358,6 +355,7 @@ impl Inner {
 
     /// One step of everything, for callers that do the background work themselves.
     pub(super) fn step(&self) -> Result<bool, Error> {
+        self.observe_directory();
         self.remove_old_log();
         self.observe_space();
         let worked = self.flush_one().and_then(|flushed| Ok(flushed || self.compact_one(&|| false)?));

@@ -50,7 +50,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use ladoga_env::{Env, Lock};
+use ladoga_env::{Env, FileIdentity, Lock};
 use ladoga_model::{Durability, HybridClock};
 use parking_lot::Mutex;
 
@@ -107,6 +107,8 @@ pub(crate) struct Inner {
     lost_groups: u64,
     closed: AtomicBool,
     lock: Mutex<Option<Box<dyn Lock>>>,
+    /// The file that was locked.
+    lock_file: FileIdentity,
 }
 
 impl Engine {

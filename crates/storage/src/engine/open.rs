@@ -1,10 +1,11 @@
 use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
-use ladoga_env::{Disk, Env, Lock};
+use ladoga_env::{Disk, Env, FileIdentity, Lock, OpenMode};
 use parking_lot::Mutex;
 
 use super::background::BackgroundWork;
@@ -36,6 +37,9 @@ pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>,
     expect_no_restore(&*disk, dir)?;
     create_directories(&*disk, dir)?;
     let lock = take_lock(&*disk, dir)?;
+    // At once: a directory that takes the place of this one later is another.
+    let path = dir.join(paths::LOCK);
+    let lock = (lock, lock_file(&*disk, &path).map_err(Error::io("open", path))?);
     let mut recovered = match read_manifest(&*disk, dir)? {
         Some(recovered) => recovered,
         None => nothing_yet(&*disk, dir)?,
@@ -105,9 +109,14 @@ fn create_directories(disk: &dyn Disk, dir: &Path) -> Result<(), Error> {
 pub(crate) fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn Lock>, Error> {
     let path = dir.join(paths::LOCK);
     match disk.lock(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Err(Error::Locked { path }),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(Error::Locked { path }),
         other => other.map_err(Error::io("lock", path)),
     }
+}
+
+/// Which file the lock of a directory is.
+pub(super) fn lock_file(disk: &dyn Disk, path: &Path) -> io::Result<FileIdentity> {
+    disk.open(path, OpenMode::Read)?.identity()
 }
 
 /// A directory without `CURRENT` is new, or its first open was cut off; one with tables has lost its `CURRENT`.
@@ -271,14 +280,14 @@ fn remove_orphans(
     clean(dir, "manifest-", "", &|number| number == manifest)
 }
 
-type Parts = (Arc<TableShared>, Levels, Box<dyn Lock>, Option<Arc<KeptLog>>);
+type Parts = (Arc<TableShared>, Levels, (Box<dyn Lock>, FileIdentity), Option<Arc<KeptLog>>);
 
 #[expect(clippy::too_many_arguments, reason = "the one place where all parts meet")]
 fn assemble(
     env: Env,
     dir: &Path,
     options: Options,
-    (shared, levels, lock, kept_log): Parts,
+    (shared, levels, (lock, lock_file), kept_log): Parts,
     mut manifest: Manifest,
     next_file: u64,
     log: &Replayed,
@@ -326,6 +335,7 @@ fn assemble(
         lost_groups: log.lost_groups,
         closed: AtomicBool::new(false),
         lock: Mutex::new(Some(lock)),
+        lock_file,
         env,
     }))
 }

@@ -1,7 +1,8 @@
 //! What a store does after its log or manifest could not be written: nothing, until it is opened again.
 
 use ladoga_env::sim::{Fault, Operation, PowerCut};
-use ladoga_storage::{Durability, Engine, Error, WriteState};
+use ladoga_env::{Disk, OpenMode};
+use ladoga_storage::{Durability, Engine, Error, LOCK, WriteState};
 
 use crate::support::{Machine, Model, Write, settle, tiny_options, write};
 
@@ -34,6 +35,19 @@ fn a_failed_sync_of_the_log_is_never_tried_again() {
         drop(engine);
         assert_eq!(machine.disk.operations_of(Operation::Sync), syncs);
     }
+}
+
+#[test]
+fn another_directory_in_the_place_of_a_store_is_found_however_early_it_comes() {
+    let (machine, engine) = open(Durability::Always);
+    write(&engine, &[Write::put("a", 1, 10)]).unwrap();
+    let (other, lock) = (machine.dir.join("other"), machine.dir.join(LOCK));
+    drop(machine.disk.open(&other, OpenMode::CreateNew).unwrap());
+    machine.disk.rename(&other, &lock).unwrap();
+    // The first step of all.
+    let _ = engine.step();
+    assert_eq!(engine.write_state(), WriteState::Poisoned);
+    assert!(is_poisoned(&write(&engine, &[Write::put("b", 2, 10)])));
 }
 
 #[test]

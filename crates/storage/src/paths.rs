@@ -1,8 +1,9 @@
 //! Names of the files in a data directory.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use ladoga_env::Disk;
+use ladoga_env::{Disk, FileIdentity, OpenMode};
 
 /// Locked by the process whose directory it is.
 pub const LOCK: &str = "LOCK";
@@ -27,6 +28,11 @@ pub(crate) fn tables_dir(dir: &Path) -> PathBuf {
 pub fn count_tables(disk: &dyn Disk, dir: &Path) -> usize {
     let names = disk.list(&tables_dir(dir)).unwrap_or_default();
     names.iter().filter(|name| parse(name, "", ".sst").is_some()).count()
+}
+
+/// Which file it is that has this name.
+pub(crate) fn identity(disk: &dyn Disk, path: &Path) -> io::Result<FileIdentity> {
+    disk.open(path, OpenMode::Read)?.identity()
 }
 
 pub(crate) fn blobs_dir(dir: &Path) -> PathBuf {

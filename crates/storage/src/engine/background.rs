@@ -12,14 +12,13 @@ use super::damage::Damage;
 use super::flush_failures::{Failed, FlushFailures};
 use super::flush_time::FlushTime;
 use super::looks::Looks;
-use super::open::lock_file;
 use super::write::Writer;
 use crate::error::Error;
 use crate::health::WriteState;
 use crate::levels::Levels;
 use crate::options::Background;
 use crate::pacing::Growth;
-use crate::paths::LOCK;
+use crate::paths::{LOCK, identity};
 
 /// How often the background looks for work that is not announced: space on the disk, snapshots that were dropped.
 pub(super) const TICK: Duration = Duration::from_millis(250);
@@ -204,7 +203,7 @@ impl Inner {
     /// restart would find it, and new files would come among those of others. Errors that do not say so say nothing about the open files.
     pub(super) fn observe_directory(&self) {
         let path = self.dir.join(LOCK);
-        match lock_file(&*self.env.disk, &path) {
+        match identity(&*self.env.disk, &path) {
             Ok(file) if file == self.lock_file => {}
             Ok(_) => {
                 self.poison(&Error::Replaced { path });

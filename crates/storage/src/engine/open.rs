@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
-use ladoga_env::{Disk, Env, FileIdentity, Lock, OpenMode};
+use ladoga_env::{Disk, Env, FileIdentity, Lock};
 use parking_lot::Mutex;
 
 use super::background::BackgroundWork;
@@ -39,7 +39,7 @@ pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>,
     let lock = take_lock(&*disk, dir)?;
     // At once: a directory that takes the place of this one later is another.
     let path = dir.join(paths::LOCK);
-    let lock = (lock, lock_file(&*disk, &path).map_err(Error::io("open", path))?);
+    let lock = (lock, paths::identity(&*disk, &path).map_err(Error::io("open", path))?);
     let mut recovered = match read_manifest(&*disk, dir)? {
         Some(recovered) => recovered,
         None => nothing_yet(&*disk, dir)?,
@@ -112,11 +112,6 @@ pub(crate) fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn Lock>, Er
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(Error::Locked { path }),
         other => other.map_err(Error::io("lock", path)),
     }
-}
-
-/// Which file the lock of a directory is.
-pub(super) fn lock_file(disk: &dyn Disk, path: &Path) -> io::Result<FileIdentity> {
-    disk.open(path, OpenMode::Read)?.identity()
 }
 
 /// A directory without `CURRENT` is new, or its first open was cut off; one with tables has lost its `CURRENT`.

@@ -149,7 +149,9 @@ impl Committer {
     ) {
         let Share { write_queue, waiting, load } = share;
         let result = CommitResult { waiting, load, outcome, exceptions };
-        self.shared.deliver(&self.write_queues[write_queue], durability, result);
+        let write_queue = &self.write_queues[write_queue];
+        write_queue.is_written();
+        self.shared.deliver(write_queue, durability, result);
     }
 
     /// There is nothing to commit.

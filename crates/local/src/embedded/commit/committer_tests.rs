@@ -1,17 +1,24 @@
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 use std::time::Duration;
 
 use ladoga_env::sim;
 use ladoga_model::{Cell, Stamp, Value, Version};
-use ladoga_storage::{BLOB_BYTES_MIN, Durability, MEMORY_BYTES_MIN, Options};
+use ladoga_storage::{BLOB_BYTES_MIN, Durability, Engine, MEMORY_BYTES_MIN, Options};
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, LocalOptions};
 
+use super::super::{InlineCommitter, Waiters};
 use super::*;
+use crate::admission::Admission;
 use crate::embedded::Embedded;
-use crate::store::{CellChange, CellObserver, LocalStore, Store, StoreError, SupersededCell, WriteKind};
+use crate::lone_versions::LoneVersions;
+use crate::store::{
+    CellChange, CellGate, CellObserver, LocalStore, Store, StoreError, SupersededCell, WriteKind,
+};
+use crate::versions::VersionClock;
 use ladoga_runtime::Supervisor;
 
 /// Longer than anything takes that does not hang.
@@ -82,6 +89,35 @@ fn what_is_applied_at_once_is_stored_however_much_it_is() {
         });
         in_time(move || store.close()).expect("a store that closes");
     }
+}
+
+/// Of two writes of one connection, the committer had the first and waited for its turn, and the event loop wrote the second. If an
+/// update came between them the first one got a newer version, and won.
+#[test]
+fn an_event_loop_writes_nothing_before_what_the_committer_has_of_it() {
+    let (env, _disk, clock) = sim::env(1);
+    let clock: Arc<dyn Clock> = Arc::new(clock);
+    let engine = Engine::open(env, Path::new("/data"), Options::new(16 << 20, Durability::Never));
+    let engine = Arc::new(engine.expect("a store"));
+    let shared = Arc::new(CommitShared::new(Arc::clone(&engine), 16 << 20, false));
+    let versions = Arc::new(LoneVersions::new(VersionClock::new(Arc::clone(&clock))));
+    shared.writer().gate(Arc::clone(&versions) as Arc<dyn CellGate>);
+    let (write_queue, waiters) = (shared.add_write_queue(Arc::default()), Rc::<Waiters>::default());
+    let mut committer = Committer::new(Arc::clone(&shared), Arc::clone(&clock));
+    let inline = InlineCommitter::new(clock, shared, Arc::clone(&write_queue), Rc::clone(&waiters));
+    let put = |value: &'static [u8]| {
+        let cell = Cell { stamp: versions.stamp(), value: Some(Value::Inline(value)) };
+        write_queue.push((WriteKind::Put, Durability::Never), [(&b"key"[..], cell)], waiters.enter());
+    };
+    put(b"first");
+    committer.collect(Durability::Never);
+    versions.stamp_of_update(b"key").expect("it takes updates")();
+    put(b"second");
+    assert!(!inline.commit_all_of(Durability::Never), "it comes after the first");
+    committer.commit(Durability::Never);
+    assert!(inline.commit_all_of(Durability::Never));
+    let found = engine.get_cell(b"key").expect("a read").and_then(|cell| cell.value);
+    assert!(matches!(found, Some(Value::Inline(value)) if value == b"second"[..]));
 }
 
 fn panic_once(durability: Durability) {

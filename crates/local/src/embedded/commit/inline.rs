@@ -123,8 +123,10 @@ impl InlineCommitter {
     }
 
     /// Commits what is there of a durability. True if that was all.
-    fn commit_all_of(&self, durability: Durability) -> bool {
-        let Pending { puts, deletes, updates } = self.write_queue.take(durability);
+    pub(super) fn commit_all_of(&self, durability: Durability) -> bool {
+        let Some(Pending { puts, deletes, updates }) = self.write_queue.take_in_turn(durability) else {
+            return false;
+        };
         let is_done = self.commit_part((WriteKind::Put, durability), puts)
             & self.commit_part((WriteKind::Delete, durability), deletes);
         is_done & self.commit_updates(durability, updates)

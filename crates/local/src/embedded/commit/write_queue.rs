@@ -3,7 +3,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use ladoga_model::Cell;
@@ -21,6 +21,8 @@ use crate::store::WriteKind;
 pub(in super::super) struct WriteQueue {
     /// By the durability that they are answered with.
     pending: Mutex<[Pending; Durability::ALL.len()]>,
+    /// Whether the committer has taken some that is not written yet; set with `pending` locked.
+    is_at_committer: AtomicBool,
     inbox: Arc<Inbox>,
     batch_bytes_max: usize,
     /// What is pending or being committed; written by the event loop alone.
@@ -71,6 +73,7 @@ impl WriteQueue {
     pub(super) fn new(inbox: Arc<Inbox>, group_bytes_max: usize) -> WriteQueue {
         WriteQueue {
             pending: Mutex::default(),
+            is_at_committer: AtomicBool::new(false),
             inbox,
             batch_bytes_max: batch_bytes_max(group_bytes_max),
             queued_units: AtomicU64::new(0),
@@ -124,9 +127,27 @@ impl WriteQueue {
         Durability::ALL.into_iter().filter(move |&durability| has_some[durability as usize])
     }
 
-    /// Takes everything of a durability.
+    /// Takes everything of a durability. On the committer, which says when it [`is_written`](WriteQueue::is_written).
     pub(super) fn take(&self, durability: Durability) -> Pending {
-        std::mem::take(&mut self.pending.lock()[durability as usize])
+        let mut all = self.pending.lock();
+        let taken = std::mem::take(&mut all[durability as usize]);
+        if !taken.is_empty() {
+            self.is_at_committer.store(true, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    /// What was taken is written, or never will be. On the committer.
+    pub(super) fn is_written(&self) {
+        self.is_at_committer.store(false, Ordering::Release);
+    }
+
+    /// Takes everything of a durability. On the event loop: `None` while the committer has something that came before, which
+    /// would get a newer version if it were written later.
+    pub(super) fn take_in_turn(&self, durability: Durability) -> Option<Pending> {
+        let mut all = self.pending.lock();
+        let is_first = !self.is_at_committer.load(Ordering::Acquire);
+        is_first.then(|| std::mem::take(&mut all[durability as usize]))
     }
 
     /// Gives back what was taken. On the event loop, before anything else is pushed.

@@ -2,15 +2,17 @@
 
 use ladoga_resp::{Reply, Request};
 use ladoga_service::KeyValue;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::arguments::{Condition, SetOptions, is};
 use super::call::StoreCall;
 use super::failed::{Failed, REPEATED_BYTES_MAX};
 use super::found::NewLifetime;
-use super::in_flight::{Begun, READS_MAX, Wave, later};
+use super::in_flight::{Begun, Claim, READS_MAX, Wave, later};
 use super::served::{CommandResult, Served};
 use super::table::{Command, Verb, find};
 use super::{describe, expiry, flush, keys, numbers, scan, server, strings, subcommands, together};
+use crate::door::Door;
 
 /// A request with more is served alone: its value may have to be written elsewhere before it has its turn.
 const WAVE_BYTES_MAX: usize = 32 << 10;
@@ -55,8 +57,25 @@ fn unknown(request: &Request) -> Reply {
     Reply::RawError(words.concat())
 }
 
+/// What a request claims of what is served side by side.
+pub(super) fn claim<K>(command: &Command, request: &Request, door: &Door<K>) -> Claim {
+    claim_on(command, request, (door.is_alone, door.cluster.is_some()))
+}
+
+/// The same on a node on its own, on one of a cluster, or neither.
+fn claim_on(command: &Command, request: &Request, (is_alone, is_of_cluster): (bool, bool)) -> Claim {
+    let wave = wave(command, request, is_alone);
+    let reads = reads(command, request);
+    // A cluster gives a write that something newer is in the way of another version: it would be newer than those behind it.
+    if wave != Wave::Writes || !is_of_cluster {
+        return Claim { wave, reads, writes: Vec::new() };
+    }
+    let positions = command.key_positions(request.len());
+    Claim { wave, reads, writes: positions.map(|position| xxh3_64(&request[position])).collect() }
+}
+
 /// With which others a request may be served side by side.
-pub(super) fn wave(command: &Command, request: &Request, is_alone: bool) -> Wave {
+fn wave(command: &Command, request: &Request, is_alone: bool) -> Wave {
     match command.verb {
         _ if request.memory_bytes() > WAVE_BYTES_MAX => Wave::Alone,
         Verb::MGet if request.len() > 1 + READS_MAX => Wave::Alone,
@@ -86,7 +105,7 @@ pub(super) fn wave(command: &Command, request: &Request, is_alone: bool) -> Wave
 }
 
 /// How many keys a request reads at a time.
-pub(super) fn reads(command: &Command, request: &Request) -> usize {
+fn reads(command: &Command, request: &Request) -> usize {
     match command.verb {
         Verb::Set | Verb::SetEx | Verb::PSetEx | Verb::MSet => 0,
         verb if is_decided_when_written(verb, request) => 0,
@@ -187,5 +206,52 @@ fn about_the_node<K: KeyValue>(call: &StoreCall<K>, verb: Verb, request: &Reques
         Verb::Select => server::select(request),
         Verb::Module | Verb::SlowLog | Verb::Latency => Ok(server::nothing_of(verb, request)),
         _ => unreachable!("it is served above, or by its connection"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::BytesMut;
+    use ladoga_resp::{Parser, ParserLimits, Step};
+
+    use super::*;
+
+    const ALONE: (bool, bool) = (true, false);
+    const OF_CLUSTER: (bool, bool) = (false, true);
+    const OF_CASSANDRA: (bool, bool) = (false, false);
+
+    fn claim(words: &str, door: (bool, bool)) -> Claim {
+        let limits = ParserLimits {
+            arguments_max: 8,
+            argument_bytes_max: 100,
+            large_bytes_min: 50,
+            request_bytes_max: 1000,
+        };
+        let step = Parser::new(limits).next(&mut BytesMut::from(words));
+        let Ok(Step::Request(request)) = step else { panic!("it is a request") };
+        let Ok(command) = command(&request) else { panic!("it is a command") };
+        claim_on(command, &request, door)
+    }
+
+    /// A write that got another version while it was under way was newer than one that was sent behind it.
+    #[test]
+    fn plain_writes_of_one_key_are_side_by_side_but_for_a_cluster() {
+        let writes = |keys: &[&str]| {
+            let writes = keys.iter().map(|key| xxh3_64(key.as_bytes())).collect();
+            Claim { wave: Wave::Writes, reads: 0, writes }
+        };
+        for (words, keys) in [
+            ("SET a 1\r\n", &["a"][..]),
+            ("SET a 1 EX 9\r\n", &["a"]),
+            ("SETEX a 9 1\r\n", &["a"]),
+            ("MSET a 1 b 2 a 3\r\n", &["a", "b", "a"]),
+        ] {
+            assert_eq!(claim(words, OF_CLUSTER), writes(keys), "{words}");
+            assert_eq!(claim(words, OF_CASSANDRA), writes(&[]), "{words}");
+        }
+        assert_eq!(claim("SET a 1\r\n", ALONE), writes(&[]));
+        for words in ["GET a\r\n", "SETNX a 1\r\n", "PING\r\n"] {
+            assert!(claim(words, OF_CLUSTER).writes.is_empty(), "{words}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -33,7 +33,7 @@ pub(super) fn later(result: impl Future<Output = CommandResult> + 'static) -> Be
 pub(super) enum Wave {
     /// It only reads: with others that only read.
     Reads,
-    /// It writes without looking: with others that do.
+    /// It writes without looking: with others that do, unless they claim the same key.
     Writes,
     /// It is decided when it is written, by a node on its own: with others that are, which are decided in the order in which they
     /// begin. A plain write does not come among them: its version says when it began, and theirs when they were decided.
@@ -42,6 +42,16 @@ pub(super) enum Wave {
     Any,
     /// It is served alone.
     Alone,
+}
+
+/// What a request claims of what is served side by side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Claim {
+    pub(super) wave: Wave,
+    /// How many keys it reads.
+    pub(super) reads: usize,
+    /// The hashes of keys that nobody else may write until it is answered.
+    pub(super) writes: Vec<u64>,
 }
 
 /// A request that has no reply yet, or one that has to wait for those before it.
@@ -56,6 +66,8 @@ pub(super) struct InFlight {
     wave: Wave,
     /// The keys that they read.
     reads: usize,
+    /// Those that they write, and nobody else may.
+    writes: HashSet<u64>,
     /// What replies hold that were there at once.
     held_bytes: u64,
 }
@@ -64,21 +76,27 @@ struct Request {
     waiting: Waiting,
     measured: Measured,
     reads: usize,
+    writes: Vec<u64>,
     held_bytes: u64,
 }
 
 impl InFlight {
-    pub(super) const fn new() -> InFlight {
-        InFlight { waiting: VecDeque::new(), wave: Wave::Alone, reads: 0, held_bytes: 0 }
+    pub(super) fn new() -> InFlight {
+        let (waiting, writes) = (VecDeque::new(), HashSet::new());
+        InFlight { waiting, wave: Wave::Alone, reads: 0, writes, held_bytes: 0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Whether a request of this wave, which reads so many keys, may begin now.
-    pub(super) fn admits(&self, wave: Wave, reads: usize) -> bool {
-        let goes_along = wave == Wave::Any || (wave != Wave::Alone && self.wave == wave);
+    /// Whether a request that claims this may begin now.
+    pub(super) fn admits(&self, Claim { wave, reads, writes }: &Claim) -> bool {
+        let goes_along = match wave {
+            Wave::Any => true,
+            Wave::Alone => false,
+            wave => self.wave == *wave && !writes.iter().any(|key_hash| self.writes.contains(key_hash)),
+        };
         let has_room = self.waiting.len() < IN_FLIGHT_MAX
             && self.reads + reads <= READS_MAX
             && self.held_bytes <= HELD_BYTES_MAX;
@@ -88,7 +106,7 @@ impl InFlight {
     /// A request begins: what serves it is polled at once, so that requests begin in their order.
     pub(super) fn begin(
         &mut self,
-        (wave, reads): (Wave, usize),
+        Claim { wave, reads, writes }: Claim,
         mut serving: Serving,
         measured: Measured,
         context: &mut Context<'_>,
@@ -99,14 +117,16 @@ impl InFlight {
             Poll::Pending => Waiting::Serving(serving),
         };
         self.reads += reads;
-        self.waiting.push_back(Request { waiting, measured, reads, held_bytes: 0 });
+        self.writes.extend(&writes);
+        self.waiting.push_back(Request { waiting, measured, reads, writes, held_bytes: 0 });
     }
 
     /// A request is served behind others that are not yet.
     pub(super) fn push(&mut self, served: Served, measured: Measured) {
         let held_bytes = served.held_bytes();
         self.held_bytes += held_bytes;
-        self.waiting.push_back(Request { waiting: Waiting::Served(served), measured, reads: 0, held_bytes });
+        let (waiting, writes) = (Waiting::Served(served), Vec::new());
+        self.waiting.push_back(Request { waiting, measured, reads: 0, writes, held_bytes });
     }
 
     /// What the first of them comes to; none if there is none.
@@ -124,8 +144,11 @@ impl InFlight {
             Some(_) => {}
         }
         match self.waiting.pop_front() {
-            Some(Request { waiting: Waiting::Served(served), measured, reads, held_bytes }) => {
+            Some(Request { waiting: Waiting::Served(served), measured, reads, writes, held_bytes }) => {
                 self.reads -= reads;
+                for key_hash in &writes {
+                    self.writes.remove(key_hash);
+                }
                 self.held_bytes -= held_bytes;
                 Poll::Ready(Some((served, measured)))
             }
@@ -144,31 +167,54 @@ mod tests {
         Box::pin(std::future::pending())
     }
 
+    fn done() -> Serving {
+        Box::pin(async { Served::OK })
+    }
+
+    fn claim(wave: Wave, reads: usize) -> Claim {
+        Claim { wave, reads, writes: Vec::new() }
+    }
+
+    fn reads(keys: usize) -> Claim {
+        claim(Wave::Reads, keys)
+    }
+
+    fn writes(keys: &[u64]) -> Claim {
+        Claim { writes: keys.to_vec(), ..claim(Wave::Writes, 0) }
+    }
+
     #[test]
     fn what_goes_along_is_bounded_by_number_by_reads_and_by_what_replies_hold() {
         let mut context = Context::from_waker(Waker::noop());
         let mut in_flight = InFlight::new();
-        assert!(in_flight.admits(Wave::Alone, 100));
-        in_flight.begin((Wave::Reads, READS_MAX - 1), never(), Measured::unknown(0), &mut context);
-        assert!(in_flight.admits(Wave::Reads, 1) && !in_flight.admits(Wave::Reads, 2));
-        assert!(in_flight.admits(Wave::Any, 0));
-        assert!(!in_flight.admits(Wave::Writes, 0) && !in_flight.admits(Wave::Alone, 0));
+        assert!(in_flight.admits(&claim(Wave::Alone, 100)));
+        in_flight.begin(reads(READS_MAX - 1), never(), Measured::unknown(0), &mut context);
+        assert!(in_flight.admits(&reads(1)) && !in_flight.admits(&reads(2)));
+        assert!(in_flight.admits(&claim(Wave::Any, 0)));
+        assert!(!in_flight.admits(&writes(&[])) && !in_flight.admits(&claim(Wave::Alone, 0)));
         in_flight
             .push(Served::value(Some(Bytes::from(vec![0; HELD_BYTES_MAX as usize]))), Measured::unknown(0));
-        assert!(!in_flight.admits(Wave::Reads, 1) && !in_flight.admits(Wave::Any, 0));
+        assert!(!in_flight.admits(&reads(1)) && !in_flight.admits(&claim(Wave::Any, 0)));
         assert!(in_flight.poll_first(&mut context).is_pending());
 
         let mut in_flight = InFlight::new();
         for _ in 0..IN_FLIGHT_MAX {
-            assert!(in_flight.admits(Wave::Writes, 0));
-            in_flight.begin(
-                (Wave::Writes, 0),
-                Box::pin(async { Served::OK }),
-                Measured::unknown(0),
-                &mut context,
-            );
+            assert!(in_flight.admits(&writes(&[])));
+            in_flight.begin(writes(&[]), done(), Measured::unknown(0), &mut context);
         }
-        assert!(!in_flight.admits(Wave::Writes, 0));
-        assert!(in_flight.poll_first(&mut context).is_ready() && in_flight.admits(Wave::Writes, 0));
+        assert!(!in_flight.admits(&writes(&[])));
+        assert!(in_flight.poll_first(&mut context).is_ready() && in_flight.admits(&writes(&[])));
+    }
+
+    #[test]
+    fn what_writes_a_key_that_another_one_claims_waits_until_that_is_answered() {
+        let mut context = Context::from_waker(Waker::noop());
+        let mut in_flight = InFlight::new();
+        in_flight.begin(writes(&[1, 2, 2]), done(), Measured::unknown(0), &mut context);
+        in_flight.begin(writes(&[3]), never(), Measured::unknown(0), &mut context);
+        assert!(in_flight.admits(&writes(&[4, 5])) && in_flight.admits(&claim(Wave::Any, 0)));
+        assert!(!in_flight.admits(&writes(&[2])) && !in_flight.admits(&writes(&[4, 1])));
+        assert!(in_flight.poll_first(&mut context).is_ready());
+        assert!(in_flight.admits(&writes(&[1, 2])) && !in_flight.admits(&writes(&[3])));
     }
 }

@@ -236,9 +236,8 @@ impl<K: KeyValue> Conversation<'_, K> {
         request: Request,
         mut measured: Measured,
     ) -> Result<(), Parting> {
-        let wave = dispatch::wave(command, &request, self.door.door.is_alone);
-        let reads = dispatch::reads(command, &request);
-        while !self.in_flight.admits(wave, reads) {
+        let claim = dispatch::claim(command, &request, &self.door.door);
+        while !self.in_flight.admits(&claim) {
             self.answer_first().await?;
         }
         let mut call = match self.call().await? {
@@ -248,7 +247,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             }
         };
         call.trace = measured.trace(call.replicas);
-        if command.verb == Verb::MGet && reads > READS_MAX {
+        if command.verb == Verb::MGet && claim.reads > READS_MAX {
             let served = self.write_values(&call, &request).await?;
             return self.write_measured(served, measured).await;
         }
@@ -262,10 +261,10 @@ impl<K: KeyValue> Conversation<'_, K> {
                 Ok(())
             }
             Begun::Serving(serving) => {
-                let mut serving = Some((serving, measured));
+                let mut serving = Some((claim, serving, measured));
                 poll_fn(|context| {
-                    if let Some((serving, measured)) = serving.take() {
-                        self.in_flight.begin((wave, reads), serving, measured, context);
+                    if let Some((claim, serving, measured)) = serving.take() {
+                        self.in_flight.begin(claim, serving, measured, context);
                     }
                     Poll::Ready(())
                 })

@@ -246,8 +246,9 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         self.change_expiry(context, key.as_ref(), ttl)
     }
 
+    /// It may be that they only delete.
     fn admit_together(&self) -> Result<(), Error> {
-        Ok(self.store.admit(WriteKind::Put, 0)?)
+        Ok(self.store.admit(WriteKind::Delete, 0)?)
     }
 
     fn write_together(&self, context: &Context, writes: Vec<KeyWrite>) -> Later<Result<Together, Error>> {

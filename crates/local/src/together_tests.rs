@@ -242,6 +242,37 @@ fn what_memory_does_not_have_is_read_before_it_is_decided() {
 }
 
 #[test]
+fn a_full_disk_takes_writes_that_only_delete() {
+    let (env, disk, _clock) = sim::env(1);
+    on_a_loop(&env, Durability::Always, async |service| {
+        for key in ["a", "b", "c"] {
+            written(&service, vec![write(key, of_round(1, 10))]).await;
+        }
+        let used = (1 << 40) - env.disk.free_bytes(Path::new("/data")).expect("free bytes");
+        disk.set_capacity(used + 2_048);
+        // Looks how much room there is.
+        let upload = service.upload(&context(), b"large").await.expect("an upload");
+        assert!(upload.write(Bytes::from(vec![7; 2 << 20])).await.is_err());
+        service.admit_together().expect("it may be that they only delete");
+        // In one group with a write that there is no room for.
+        let put = service.put(&context(), b"other", Bytes::from_static(b"value"), ());
+        let deletes = ["a", "b"].map(|key| write(key, KeyChange::Delete)).into();
+        let deleted = service.write_together(&context(), deletes);
+        let put = put.await;
+        assert!(matches!(put, Err(Error::Store(StoreError::NoRoom { .. }))), "{put:?}");
+        assert_eq!(deleted.await.expect("a store that deletes").map(|deleted| deleted.len()), Ok(2));
+        for change in [of_round(2, 10), KeyChange::Increment(1)] {
+            let mixed = vec![write("c", KeyChange::Delete), write("d", change)];
+            let refused = service.write_together(&context(), mixed).await;
+            assert!(matches!(refused, Err(Error::Store(StoreError::NoRoom { .. }))), "{refused:?}");
+        }
+        assert_eq!((text(&service, "a").await, text(&service, "b").await), (None, None));
+        assert!(text(&service, "c").await.is_some(), "none of them happened");
+        disk.set_capacity(None);
+    });
+}
+
+#[test]
 fn what_does_not_fit_into_one_record_is_refused_before_anything_is_written() {
     let (env, _disk, _clock) = sim::env(1);
     on_a_loop(&env, Durability::Always, async |service| {

@@ -4,7 +4,7 @@ use std::future::ready;
 
 use ladoga_model::{self as model, Cell, Stamp};
 use ladoga_service::{
-    Changed, Context, Error, KeyWrite, Later, Seen, Together, Transaction, decide_together,
+    Changed, Context, Error, KeyChange, KeyWrite, Later, Seen, Together, Transaction, decide_together,
 };
 
 use super::{Finished, OneNode};
@@ -20,7 +20,9 @@ impl<S: Store, A: Admission> OneNode<S, A> {
         writes: Vec<KeyWrite>,
     ) -> Later<Result<Together, Error>> {
         let value_bytes = writes.iter().map(|write| write.change.value_bytes_max()).sum();
-        if let Err(error) = self.store.admit(WriteKind::Put, value_bytes) {
+        let only_deletes = writes.iter().all(|write| matches!(write.change, KeyChange::Delete));
+        let kind = if only_deletes { WriteKind::Delete } else { WriteKind::Put };
+        if let Err(error) = self.store.admit(kind, value_bytes) {
             return Box::pin(ready(Err(error.into())));
         }
         let (mut keys, mut room) = (DistinctKeys::default(), Vec::with_capacity(writes.len()));

@@ -225,6 +225,7 @@ impl NewestCells {
         if cells.is_empty() {
             return if is_free { Verdict::Free } else { Verdict::Bound };
         }
+        is_free &= cells.iter().all(|(_, cell)| cell.value.is_none());
         // A batch of its own: a group is cut between batches, never within one.
         let mut batch = WriteBatch::new();
         for (number, cell) in cells {
@@ -233,8 +234,9 @@ impl NewestCells {
             add_cell(&mut batch, key, cell);
         }
         assert!(batch.encoded_bytes() <= bytes_max, "an update comes to no more than it said");
-        decided.bound.push(batch);
-        Verdict::Bound
+        let batches = if is_free { &mut decided.free } else { &mut decided.bound };
+        batches.push(batch);
+        if is_free { Verdict::Free } else { Verdict::Bound }
     }
 }
 

@@ -23,6 +23,22 @@ fn a_transaction_is_done_at_its_end() {
 }
 
 #[test]
+fn what_stands_before_a_hello_in_a_transaction_is_replied_as_before() {
+    let node = RespNode::start();
+    let mut client = node.connect();
+    for (hello, null, null_behind) in [("HELLO 3", "$-1\r\n", "_\r\n"), ("HELLO 2", "_\r\n", "$-1\r\n")] {
+        assert_eq!(client.ask("MULTI"), "+OK\r\n");
+        for command in ["GET none", hello, "GET none"] {
+            assert_eq!(client.ask(command), "+QUEUED\r\n");
+        }
+        let reply = client.ask("EXEC");
+        let fields = if hello == "HELLO 3" { "%7\r\n" } else { "*14\r\n" };
+        assert!(reply.starts_with(&format!("*3\r\n{null}{fields}")), "{reply}");
+        assert!(reply.ends_with(null_behind), "{reply}");
+    }
+}
+
+#[test]
 fn a_transaction_with_a_mistake_does_nothing() {
     let node = RespNode::start();
     let mut client = node.connect();

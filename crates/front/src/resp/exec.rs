@@ -1,6 +1,6 @@
 //! `EXEC` on a node on its own.
 
-use ladoga_resp::{Reply, Request};
+use ladoga_resp::{Reply, Request, write_array_head};
 use ladoga_service::{Changed, KeyValue};
 
 use super::call::{ATTEMPTS_MAX, StoreCall, contended};
@@ -8,7 +8,7 @@ use super::dispatch;
 use super::failed::Failed;
 use super::in_flight::Begun;
 use super::overlay::Watched;
-use super::serve::Conversation;
+use super::serve::{Conversation, Parting};
 use super::served::Served;
 use super::table::Command;
 use super::transaction_room::TransactionRoom;
@@ -21,6 +21,13 @@ type Replies = Vec<Option<Served>>;
 
 type Queued = (&'static Command, Request);
 
+/// A queued command, once what it was to write is written.
+enum Done {
+    Served(Served),
+    /// It is about its connection, which is told when it has its turn to be replied to.
+    Untold(Queued),
+}
+
 impl<K: KeyValue> Conversation<'_, K> {
     /// Serves what is queued in one step.
     pub(super) async fn exec_together(
@@ -28,22 +35,43 @@ impl<K: KeyValue> Conversation<'_, K> {
         call: StoreCall<K>,
         queued: Vec<Queued>,
         watched: Vec<Watched>,
-        room: &TransactionRoom,
-    ) -> Served {
+        room: TransactionRoom,
+    ) -> Result<Served, Parting> {
         for _ in 0..ATTEMPTS_MAX {
-            match attempt(&call, &queued, &watched, room).await {
-                Err(failed) => return failed.into_reply().into(),
-                Ok(Err(Changed(number))) if number < watched.len() => return Reply::NullArray.into(),
+            match attempt(&call, &queued, &watched, &room).await {
+                Err(failed) => return Ok(failed.into_reply().into()),
+                Ok(Err(Changed(number))) if number < watched.len() => return Ok(Reply::NullArray.into()),
                 Ok(Err(_)) => {}
                 Ok(Ok(replies)) => {
-                    let told = |(reply, (command, request)): (Option<Served>, &Queued)| {
-                        reply.unwrap_or_else(|| self.tell_session(command.verb, request))
+                    let done = |(reply, queued): (Option<Served>, Queued)| {
+                        reply.map_or_else(|| Done::Untold(queued), Done::Served)
                     };
-                    return Served::Many(replies.into_iter().zip(&queued).map(told).collect());
+                    let done = replies.into_iter().zip(queued).map(done).collect();
+                    drop(room);
+                    return self.write_done(done).await;
                 }
             }
         }
-        contended().into_reply().into()
+        Ok(contended().into_reply().into())
+    }
+
+    /// Replies to commands that are done. The connection is told of those about it behind the reply to the one before: a `HELLO` changes
+    /// how the replies behind it are written.
+    async fn write_done(&mut self, done: Vec<Done>) -> Result<Served, Parting> {
+        let wants_reply = self.session.wants_reply();
+        if wants_reply {
+            write_array_head(&mut self.link.buffers().output, done.len());
+        }
+        for done in done {
+            let served = match done {
+                Done::Served(served) => served,
+                Done::Untold((command, request)) => self.tell_session(command.verb, &request),
+            };
+            if wants_reply {
+                self.write_wanted(served).await?;
+            }
+        }
+        Ok(Served::Written)
     }
 }
 

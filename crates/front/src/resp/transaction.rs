@@ -109,11 +109,10 @@ impl<K: KeyValue> Conversation<'_, K> {
         for (command, request) in &queued {
             self.audited(command, request).iter().for_each(|audited| audited.end("exec"));
         }
-        let served = if call.may_transact() {
-            Ok(self.exec_together(call, queued, watched, &room).await)
-        } else {
-            self.exec_in_order(call, queued, watched).await
-        };
+        if call.may_transact() {
+            return self.exec_together(call, queued, watched, room).await;
+        }
+        let served = self.exec_in_order(call, queued, watched).await;
         drop(room);
         served
     }

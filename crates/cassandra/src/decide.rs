@@ -14,8 +14,8 @@ use scylla::serialize::row::SerializeRow;
 use scylla::statement::Consistency;
 use scylla::value::{CqlValue, Row as AnyRow};
 
-use crate::at::{At, rows};
-use crate::failure::unreachable;
+use crate::at::At;
+use crate::failure::Asked;
 use crate::keyspace::{Prepared, UploadName};
 use crate::lifetime::{lifetime, seconds_left};
 use crate::read::{Part, Row, inline};
@@ -212,7 +212,8 @@ impl At {
     }
 
     async fn apply(&self, statement: &Prepared, values: impl SerializeRow) -> Result<Applied, Error> {
-        is_applied(self.run(statement, values, self.write()).await?)
+        let asked = self.write();
+        is_applied(self.run(statement, values, asked).await?, asked)
     }
 }
 
@@ -231,9 +232,9 @@ fn before(key: &[u8], row: &Row, part: Part) -> Result<Before, Error> {
 }
 
 /// The first column of the answer to a lightweight transaction says whether it was done; if not, the others are those that it depends on.
-fn is_applied(result: QueryResult) -> Result<Applied, Error> {
-    let wrong = |error: &dyn std::fmt::Display| unreachable(format_args!("Cassandra's answer: {error}"));
-    let found = rows(result)?;
+fn is_applied(result: QueryResult, asked: Asked) -> Result<Applied, Error> {
+    let wrong = |error: &dyn std::fmt::Display| asked.unclear(format!("its answer cannot be read: {error}"));
+    let found = result.into_rows_result().map_err(|error| wrong(&error))?;
     let row = found.first_row::<AnyRow>().map_err(|error| wrong(&error))?;
     match &row.columns[..] {
         [Some(CqlValue::Boolean(true)), ..] => Ok(Applied::Yes),

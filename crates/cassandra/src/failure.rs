@@ -6,7 +6,7 @@ use ladoga_model::Replicas;
 use ladoga_service::{Error, StoreError, TooFewReplicas};
 use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
 
-use crate::retries::Tried;
+use crate::retries::{Tried, unknown, unknown_of_answer};
 
 /// What is in the words of Cassandra if nodes have used up the room that its configuration permits them
 /// (`data_disk_usage_percentage_fail_threshold`). There is no other sign of it.
@@ -46,6 +46,11 @@ impl Asked {
         self.too_few((0, self.replicas.ack.cast_signed()), self.is_write, why)
     }
 
+    /// It is unknown whether a write happened.
+    pub(crate) fn unclear(self, why: String) -> Error {
+        self.too_few((0, self.replicas.ack.cast_signed()), true, why)
+    }
+
     /// What the last attempt came to, or an earlier one, if that says more.
     pub(crate) fn failed(self, error: &ExecutionError, tried: Tried) -> Error {
         let told = match (error, &tried.answered) {
@@ -55,9 +60,7 @@ impl Asked {
             }
             _ => self.ended(error),
         };
-        let unclear = |unknown: &str, reason: &str| {
-            self.too_few((0, self.replicas.ack.cast_signed()), true, format!("{unknown}; then {reason}"))
-        };
+        let unclear = |unknown: &str, reason: &str| self.unclear(format!("{unknown}; then {reason}"));
         match (told, tried.unknown.filter(|_| self.is_write)) {
             (Error::TooFewReplicas(few), Some(_)) => {
                 Error::TooFewReplicas(Box::new(TooFewReplicas { may_have_happened: true, ..*few }))
@@ -74,12 +77,10 @@ impl Asked {
             ExecutionError::LastAttemptError(RequestAttemptError::DbError(error, words)) => {
                 self.refused(error, words)
             }
-            ExecutionError::LastAttemptError(RequestAttemptError::BrokenConnectionError(broken))
-                if self.is_write =>
-            {
-                let required = self.replicas.ack.cast_signed();
-                self.too_few((0, required), true, format!("the connection broke: {broken}"))
-            }
+            ExecutionError::LastAttemptError(attempt) => match unknown(attempt) {
+                Some(why) if self.is_write => self.unclear(why),
+                _ => unreachable(format_args!("Cassandra cannot be asked: {error}")),
+            },
             ExecutionError::EmptyPlan | ExecutionError::ConnectionPoolError(_) => {
                 unreachable(format_args!("no node of Cassandra can be reached: {error}"))
             }
@@ -107,7 +108,10 @@ impl Asked {
             DbError::Invalid if words.contains(QUOTA) => {
                 Error::Store(StoreError::NoRoom { reason: format!("Cassandra has no room: {words}") })
             }
-            _ => unreachable(format_args!("Cassandra refuses: {error}: {words}")),
+            _ => match unknown_of_answer(error, words) {
+                Some(why) if self.is_write => self.unclear(why),
+                _ => unreachable(format_args!("Cassandra refuses: {error}: {words}")),
+            },
         }
     }
 }
@@ -133,7 +137,7 @@ pub(crate) fn of_store(error: Error) -> StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scylla::errors::WriteType;
+    use scylla::errors::{OperationType, WriteType};
     use scylla::statement::Consistency;
 
     const TWO_OF_THREE: Replicas = Replicas { ack: 2, from: 3 };
@@ -185,6 +189,43 @@ mod tests {
         }
         let empty = Asked::write(TWO_OF_THREE).failed(&ExecutionError::EmptyPlan, Tried::default());
         assert!(matches!(empty, Error::Store(StoreError::Unreachable { .. })), "{empty}");
+    }
+
+    /// Who repeated an increment after it added twice.
+    #[test]
+    fn a_write_whose_answer_says_nothing_of_it_may_have_happened() {
+        let limited = |rejected_by_coordinator| DbError::RateLimitReached {
+            op_type: OperationType::Write,
+            rejected_by_coordinator,
+        };
+        for error in [
+            DbError::ServerError,
+            DbError::TruncateError,
+            DbError::Overloaded,
+            DbError::Other(0x1700),
+            limited(false),
+        ] {
+            let write = told(Asked::write(TWO_OF_THREE), error.clone());
+            assert!(matches!(&write, Error::TooFewReplicas(few) if few.may_have_happened), "{write}");
+            let read = told(Asked::read(TWO_OF_THREE), error);
+            assert!(matches!(read, Error::Store(StoreError::Unreachable { .. })), "{read}");
+        }
+        for error in [DbError::IsBootstrapping, DbError::Invalid, DbError::Unauthorized, limited(true)] {
+            let write = told(Asked::write(TWO_OF_THREE), error);
+            assert!(matches!(write, Error::Store(StoreError::Unreachable { .. })), "{write}");
+        }
+        let of = |asked: Asked, attempt| {
+            asked.failed(&ExecutionError::LastAttemptError(attempt), Tried::default())
+        };
+        let write = of(Asked::write(TWO_OF_THREE), RequestAttemptError::NonfinishedPagingState);
+        assert!(matches!(&write, Error::TooFewReplicas(few) if few.may_have_happened), "{write}");
+        for (asked, attempt) in [
+            (Asked::read(TWO_OF_THREE), RequestAttemptError::NonfinishedPagingState),
+            (Asked::write(TWO_OF_THREE), RequestAttemptError::UnableToAllocStreamId),
+        ] {
+            let told = of(asked, attempt);
+            assert!(matches!(told, Error::Store(StoreError::Unreachable { .. })), "{told}");
+        }
     }
 
     #[test]

@@ -39,18 +39,42 @@ impl Tried {
     }
 
     fn note(&mut self, error: &RequestAttemptError) {
-        let unknown = match error {
-            RequestAttemptError::BrokenConnectionError(broken) => format!("the connection broke: {broken}"),
-            RequestAttemptError::DbError(error, words) => {
-                self.answered = Some((error.clone(), words.clone()));
-                match error {
-                    DbError::WriteTimeout { .. } | DbError::WriteFailure { .. } => error.to_string(),
-                    _ => return,
-                }
-            }
-            _ => return,
-        };
-        self.unknown.get_or_insert(unknown);
+        if let RequestAttemptError::DbError(error, words) = error {
+            self.answered = Some((error.clone(), words.clone()));
+        }
+        if let Some(why) = unknown(error) {
+            self.unknown.get_or_insert(why);
+        }
+    }
+}
+
+/// Why it is unknown whether an attempt did what it was to do, if it is.
+pub(crate) fn unknown(error: &RequestAttemptError) -> Option<String> {
+    match error {
+        RequestAttemptError::BrokenConnectionError(broken) => Some(format!("the connection broke: {broken}")),
+        RequestAttemptError::DbError(error, words) => unknown_of_answer(error, words),
+        RequestAttemptError::BodyExtensionsParseError(_)
+        | RequestAttemptError::CqlResultParseError(_)
+        | RequestAttemptError::CqlErrorParseError(_)
+        | RequestAttemptError::UnexpectedResponse(_)
+        | RequestAttemptError::NonfinishedPagingState => Some(format!("its answer cannot be read: {error}")),
+        // It was not asked, or said that it does not know the statement.
+        _ => None,
+    }
+}
+
+/// The same of what a node answered.
+pub(crate) fn unknown_of_answer(error: &DbError, words: &str) -> Option<String> {
+    match error {
+        DbError::WriteTimeout { .. } | DbError::WriteFailure { .. } => Some(error.to_string()),
+        // It may be from the middle of the work, or from another node that had a part in it: Cassandra is overloaded by too many hints,
+        // say, which it counts once a lightweight transaction is agreed on.
+        DbError::ServerError
+        | DbError::TruncateError
+        | DbError::Overloaded
+        | DbError::RateLimitReached { rejected_by_coordinator: false, .. }
+        | DbError::Other(_) => Some(format!("{error}: {words}")),
+        _ => None,
     }
 }
 
@@ -81,5 +105,25 @@ impl RetrySession for NotedSession {
 
     fn reset(&mut self) {
         self.0.reset();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_answer_that_says_nothing_of_a_write_is_remembered() {
+        let mut tried = Tried::default();
+        tried.note(&RequestAttemptError::DbError(DbError::IsBootstrapping, "soon".to_owned()));
+        tried.note(&RequestAttemptError::UnableToAllocStreamId);
+        assert_eq!(tried.unknown, None);
+        tried.note(&RequestAttemptError::DbError(DbError::ServerError, "a bug".to_owned()));
+        tried.note(&RequestAttemptError::NonfinishedPagingState);
+        assert!(tried.unknown.is_some_and(|why| why.ends_with("a bug")));
+        assert!(matches!(tried.answered, Some((DbError::ServerError, _))));
+        let mut tried = Tried::default();
+        tried.note(&RequestAttemptError::NonfinishedPagingState);
+        assert!(tried.unknown.is_some() && tried.answered.is_none());
     }
 }

@@ -20,6 +20,7 @@ use crate::keyspace::UploadName;
 use crate::read::{Part, not_ours};
 use crate::row::decode_version;
 use crate::shared::Shared;
+use crate::upload::age_ms;
 
 /// So many large values without a row are remembered in a keyspace; others wait for the next look.
 const UNNAMED_MAX: usize = 65_536;
@@ -28,8 +29,22 @@ const LOOKS: u64 = 4;
 /// So many large values are read from the list at a time.
 const PAGE_ROWS: usize = 256;
 
-/// When a look found values first that no row names.
-type Unnamed = HashMap<UploadName, u64>;
+/// When a look found values first that no row names, nor ever will.
+#[derive(Default)]
+struct Unnamed(HashMap<UploadName, u64>);
+
+impl Unnamed {
+    /// Since when looks know that no row names a value, of which one finds now whether a row does. `None` as long as one may name it
+    /// still: it could do so, and be replaced, between two looks. What is named is forgotten, whatever becomes of the look.
+    fn since_ms(&mut self, name: &UploadName, is_named: bool, now_ms: u64, keep_ms: u64) -> Option<u64> {
+        if is_named {
+            self.0.remove(name);
+            return None;
+        }
+        let is_over = age_ms(name, now_ms) >= keep_ms;
+        is_over.then(|| self.0.get(name).copied().unwrap_or(now_ms))
+    }
+}
 
 /// Looks for as long as the driver is there.
 pub(crate) async fn sweep(shared: Weak<Shared>) {
@@ -57,8 +72,8 @@ pub(crate) async fn sweep(shared: Weak<Shared>) {
 
 impl At {
     /// Removes what was unnamed long enough; answers what is unnamed now.
-    async fn look(&self, before: &Unnamed) -> Result<Unnamed, Error> {
-        let mut found = Unnamed::new();
+    async fn look(&self, before: &mut Unnamed) -> Result<Unnamed, Error> {
+        let mut found = Unnamed::default();
         for bucket in 0..self.keyspace.buckets {
             let mut last = None;
             loop {
@@ -93,19 +108,80 @@ impl At {
         Ok(names)
     }
 
-    async fn look_at(&self, name: UploadName, before: &Unnamed, found: &mut Unnamed) -> Result<(), Error> {
+    async fn look_at(
+        &self,
+        name: UploadName,
+        before: &mut Unnamed,
+        found: &mut Unnamed,
+    ) -> Result<(), Error> {
         let row = self.row(&name.key, Part::Mark, Consistency::Quorum).await?;
-        if row.and_then(|row| row.mark.upload) == Some(name.upload) {
-            return Ok(());
-        }
-        let now_ms = self.shared.clock.wall_ms();
-        let since_ms = before.get(&name).copied().unwrap_or(now_ms);
-        if now_ms.saturating_sub(since_ms) >= self.shared.settings.pieces_keep_ms {
+        let is_named = row.and_then(|row| row.mark.upload) == Some(name.upload);
+        let (now_ms, keep_ms) = (self.shared.clock.wall_ms(), self.shared.settings.pieces_keep_ms);
+        let Some(since_ms) = before.since_ms(&name, is_named, now_ms, keep_ms) else { return Ok(()) };
+        if now_ms.saturating_sub(since_ms) >= keep_ms {
             self.remove_pieces(&name).await?;
             self.shared.counts.swept.fetch_add(1, Ordering::Relaxed);
-        } else if found.len() < UNNAMED_MAX {
-            found.insert(name, since_ms);
+        } else if found.0.len() < UNNAMED_MAX {
+            found.0.insert(name, since_ms);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ladoga_model::{HybridClock, Version};
+
+    use super::*;
+    use crate::upload::may_be_named;
+
+    const KEEP_MS: u64 = 3_600_000;
+    const LOOK_MS: u64 = KEEP_MS / LOOKS;
+    /// As far as the clock of a door may be ahead, and as long as a row may be on its way.
+    const MARGIN_MS: u64 = 120_000;
+    const BEGAN_MS: u64 = 1_700_000_000_000;
+
+    fn upload() -> UploadName {
+        let upload = Version { timestamp: HybridClock::at_wall_ms(BEGAN_MS), node: 1 };
+        UploadName { key: Bytes::from_static(b"key"), upload }
+    }
+
+    /// When it is removed, as long as each look finds it unnamed.
+    fn removed_ms(first_look_ms: u64) -> u64 {
+        let (name, mut unnamed) = (upload(), Unnamed::default());
+        let mut looks = (first_look_ms..).step_by(LOOK_MS as usize);
+        let is_over = |now_ms: &u64| {
+            let since_ms = unnamed.since_ms(&name, false, *now_ms, KEEP_MS);
+            unnamed.0.extend(since_ms.map(|since_ms| (name.clone(), since_ms)));
+            since_ms.is_some_and(|since_ms| now_ms - since_ms >= KEEP_MS)
+        };
+        looks.find(is_over).expect("it is removed")
+    }
+
+    /// A value of an hour's upload was stored without its first pieces, and what was named and replaced between two looks was gone before
+    /// its readers had their hour.
+    #[test]
+    fn pieces_stay_for_an_hour_after_a_row_may_have_named_them() {
+        let mut times_ms = BEGAN_MS..=BEGAN_MS + 2 * KEEP_MS;
+        let last_ms = times_ms.rfind(|now_ms| may_be_named(&upload(), *now_ms, KEEP_MS));
+        let last_ms = last_ms.expect("a row that is in time") + MARGIN_MS;
+        assert!(last_ms > BEGAN_MS + KEEP_MS / 4);
+        for first_look_ms in [BEGAN_MS, BEGAN_MS + 1, BEGAN_MS + LOOK_MS - 1] {
+            let removed_ms = removed_ms(first_look_ms);
+            assert!(removed_ms >= last_ms + KEEP_MS, "{first_look_ms}");
+            assert!(removed_ms <= BEGAN_MS + 2 * KEEP_MS + 2 * LOOK_MS, "{first_look_ms}");
+        }
+        let long_after_ms = BEGAN_MS + 10 * KEEP_MS;
+        assert_eq!(removed_ms(long_after_ms), long_after_ms + KEEP_MS);
+    }
+
+    #[test]
+    fn what_a_row_names_is_unnamed_no_longer() {
+        let (name, mut unnamed) = (upload(), Unnamed::default());
+        let now_ms = BEGAN_MS + 10 * KEEP_MS;
+        unnamed.0.insert(name.clone(), now_ms);
+        assert_eq!(unnamed.since_ms(&name, false, now_ms + 1, KEEP_MS), Some(now_ms));
+        assert_eq!(unnamed.since_ms(&name, true, now_ms + 2, KEEP_MS), None);
+        assert_eq!(unnamed.since_ms(&name, false, now_ms + 3, KEEP_MS), Some(now_ms + 3));
     }
 }

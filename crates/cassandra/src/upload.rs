@@ -9,6 +9,10 @@ use crate::failure::{of_store, unreachable};
 use crate::keyspace::UploadName;
 use crate::pieces::PIECE_BYTES;
 
+/// The share of the time for which pieces are kept in which a row may name them at last. The rest is for clocks, which may be a minute
+/// ahead of others, and for the row on its way.
+const NAMED_SHARE: u64 = 2;
+
 /// A value on its way in.
 pub struct PiecesIn {
     begun: Begun,
@@ -88,14 +92,23 @@ impl AllPieces {
     pub(crate) fn keep(mut self) -> Result<(UploadName, u64), Error> {
         let name = self.begun.name.take().expect("it is kept once");
         let shared = &self.begun.at.shared;
-        let began_ms = HybridClock::wall_ms(name.upload.timestamp);
-        if shared.clock.wall_ms().saturating_sub(began_ms) >= shared.settings.pieces_keep_ms {
+        if !may_be_named(&name, shared.clock.wall_ms(), shared.settings.pieces_keep_ms) {
             return Err(unreachable(
                 "the value took so long to arrive that its first pieces may be removed already",
             ));
         }
         Ok((name, self.length))
     }
+}
+
+/// Whether a row may be written that names the pieces of an upload.
+pub(crate) const fn may_be_named(name: &UploadName, now_ms: u64, keep_ms: u64) -> bool {
+    age_ms(name, now_ms) < keep_ms / NAMED_SHARE
+}
+
+/// How long ago an upload began.
+pub(crate) const fn age_ms(name: &UploadName, now_ms: u64) -> u64 {
+    now_ms.saturating_sub(HybridClock::wall_ms(name.upload.timestamp))
 }
 
 impl Drop for Begun {

@@ -60,7 +60,7 @@ pub use health::WriteState;
 pub use ladoga_model::Durability;
 pub use log_file::{KeptSegment, LogFile};
 pub use offline::{OfflineCells, OfflineStore};
-pub use options::{Background, Compression, LEVELS, MEMORY_BYTES_MIN, Options};
+pub use options::{Background, Compression, KeptDeletions, LEVELS, MEMORY_BYTES_MIN, Options};
 pub use paths::{LOCK, LOST_AND_FOUND, RESTORING, count_tables};
 pub use record::BLOB_BYTES_MIN;
 pub use restoring::{begin_restore, end_restore};

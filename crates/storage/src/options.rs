@@ -34,6 +34,15 @@ pub(crate) const MEMTABLE_BYTES: std::ops::RangeInclusive<usize> = 4 << 10..=512
 /// More would mean many small tables.
 const FLUSH_EARLY_PERCENT_MAX: u64 = 50;
 
+/// Deletions that somebody may still ask for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeptDeletions {
+    /// They stay until they are this old,
+    pub age_ms: u64,
+    /// up to this time by the wall clock.
+    pub until_ms: u64,
+}
+
 /// What an engine is opened with.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -49,6 +58,8 @@ pub struct Options {
     /// If `None`, no tombstone and no expired value is dropped before [`crate::Engine::drop_tombstones_before`] and
     /// [`crate::Engine::drop_values_expired_before_ms`] say so.
     pub tombstone_age_ms_min: Option<u64>,
+    /// Which deletions stay longer than that, from the start on. See [`crate::Engine::keep_deletions`].
+    pub kept_deletions: KeptDeletions,
     /// The size of a memtable; `None` derives it from the budget.
     pub memtable_bytes: Option<usize>,
     /// The size of the first segment of the log after a start; `None` derives it from what the store has. Those after it grow to the
@@ -78,6 +89,7 @@ impl Options {
             // Level 0 is rewritten at once, so compressing it would be work for nothing.
             compression: [Plain, Lz4, Lz4, Lz4, Lz4, Lz4, Lz4],
             tombstone_age_ms_min: None,
+            kept_deletions: KeptDeletions::default(),
             memtable_bytes: None,
             first_segment_bytes: None,
             flush_early_percent: 0,

@@ -104,15 +104,23 @@ impl Embedded {
     pub fn open_to_follow(
         env: Env,
         dir: &Path,
-        mut options: Options,
+        options: Options,
         changes_kept_ms: u64,
     ) -> Result<Embedded, OpenError> {
-        options.tombstone_age_ms_min = Some(TOMBSTONE_AGE_MS_MIN);
+        let options = Embedded::options_to_follow(&env, dir, options, changes_kept_ms);
         // If all of the log is synced each second, there is no less to be had.
         let may_be_weaker = options.durability == Durability::Always;
         let store = Embedded::start(env, dir, options, (may_be_weaker, false), changes_kept_ms)?;
+        // Until it was open, another process could have begun to keep them.
         store.feed.keep_deletions();
         Ok(store)
+    }
+
+    /// What a node on its own opens the engine with. What it keeps is said before the engine begins to compact.
+    fn options_to_follow(env: &Env, dir: &Path, mut options: Options, changes_kept_ms: u64) -> Options {
+        options.tombstone_age_ms_min = Some(TOMBSTONE_AGE_MS_MIN);
+        options.kept_deletions = Feed::kept_deletions(&*env.disk, dir, changes_kept_ms);
+        options
     }
 
     /// Opens the data directory of a node of a cluster: there, no time proves that a deletion has reached every

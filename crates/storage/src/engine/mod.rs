@@ -7,13 +7,15 @@
 //!   `search`: their way through the tables; `pending`: those that memory cannot answer
 //! - `snapshot`, `range`: the store at one moment, and its keys in order; `newer`: those that were written within some time
 //! - `flush`, `compact`: memtables to tables, tables to tables; `background`: when; `threads`: on which thread; `looks`:
-//!   how often they look around; `flush_time`: whether there is time; `damage`: which tables they leave alone
+//!   how often they look around; `flush_time`: whether there is time; `damage`: which tables they leave alone;
+//!   `deletions`: which of them go
 //! - `retire`: frees what nothing uses any more
 
 mod ahead;
 mod background;
 mod compact;
 mod damage;
+mod deletions;
 #[cfg(test)]
 mod descriptors_tests;
 mod flush;
@@ -51,7 +53,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ladoga_env::{Env, FileIdentity, Lock};
-use ladoga_model::{Durability, HybridClock};
+use ladoga_model::Durability;
 use parking_lot::Mutex;
 
 use crate::batch::WriteBatch;
@@ -214,24 +216,6 @@ impl Engine {
         self.inner.lost_groups
     }
 
-    /// Says that every write older than this has arrived; what was deleted before it may go, be it by a tombstone or because
-    /// its time was over. Never moves back.
-    pub fn drop_tombstones_before(&self, timestamp: u64) {
-        self.inner.upkeep.drop_before.fetch_max(timestamp, Ordering::Relaxed);
-    }
-
-    /// Keeps deletions until they are this old, if the wall clock decides when they go, and up to this time by the wall clock.
-    pub fn keep_deletions(&self, age_ms: u64, until_ms: u64) {
-        self.inner.upkeep.deletions_age_ms.store(age_ms, Ordering::Relaxed);
-        self.inner.upkeep.deletions_kept_until_ms.fetch_max(until_ms, Ordering::Relaxed);
-    }
-
-    /// Says that it is later than this by every clock that counts: values that had expired by then may lose their bytes. A
-    /// tombstone with the same stamp stays until it may be dropped. Never moves back.
-    pub fn drop_values_expired_before_ms(&self, time_ms: u64) {
-        self.inner.upkeep.expired_before_ms.fetch_max(time_ms, Ordering::Relaxed);
-    }
-
     /// The store at this moment.
     pub fn snapshot(&self) -> Snapshot {
         let inner = &self.inner;
@@ -323,30 +307,6 @@ impl Drop for Engine {
 impl Inner {
     fn new_file_number(&self) -> u64 {
         self.next_file.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// The timestamp before which everything that was deleted may be dropped.
-    fn drop_before(&self) -> u64 {
-        let told = self.upkeep.drop_before.load(Ordering::Relaxed);
-        told.max(self.aged_ms(self.deletions_age_ms()).map_or(0, HybridClock::at_wall_ms))
-    }
-
-    /// The time before which values that expired may lose their bytes.
-    fn expired_before_ms(&self) -> u64 {
-        self.upkeep.expired_before_ms.load(Ordering::Relaxed).max(self.aged_ms(0).unwrap_or(0))
-    }
-
-    /// How old deletions have to be because somebody may still ask for them.
-    fn deletions_age_ms(&self) -> u64 {
-        let upkeep = &self.upkeep;
-        let is_past = self.env.clock.wall_ms() >= upkeep.deletions_kept_until_ms.load(Ordering::Relaxed);
-        if is_past { 0 } else { upkeep.deletions_age_ms.load(Ordering::Relaxed) }
-    }
-
-    /// The time before which nothing arrives any more, and that is so long ago, if that is decided by the wall clock.
-    fn aged_ms(&self, age_ms_min: u64) -> Option<u64> {
-        let age_ms = self.options.tombstone_age_ms_min?.max(age_ms_min);
-        Some(self.env.clock.wall_ms().saturating_sub(age_ms))
     }
 
     pub(crate) fn dir(&self) -> &Path {

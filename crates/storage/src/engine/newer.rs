@@ -149,23 +149,4 @@ mod tests {
             assert_eq!(cell.value.is_some(), *is_put);
         }
     }
-
-    #[test]
-    fn deletions_are_kept_for_as_long_as_somebody_may_ask_for_them() {
-        let (env, _, clock) = ladoga_env::sim::env(1);
-        let options = Options {
-            background: Background::Manual,
-            tombstone_age_ms_min: Some(1_000),
-            ..Options::new(16 << 20, Durability::Never)
-        };
-        let engine = Engine::open(env.clone(), Path::new("/data"), options).expect("a new store");
-        let at = |ms| ladoga_model::HybridClock::at_wall_ms(ms);
-        let began_ms = env.clock.wall_ms();
-        engine.keep_deletions(60_000, began_ms + 100_000);
-        clock.advance(std::time::Duration::from_secs(90));
-        assert_eq!(engine.inner.drop_before(), at(began_ms + 30_000));
-        assert_eq!(engine.inner.expired_before_ms(), began_ms + 89_000, "the bytes of values may go");
-        clock.advance(std::time::Duration::from_secs(20));
-        assert_eq!(engine.inner.drop_before(), at(began_ms + 109_000));
-    }
 }

@@ -288,7 +288,7 @@ fn assemble(
     log: &Replayed,
     replayed: &ReplayedMemtables,
 ) -> Result<Arc<Inner>, Error> {
-    let budget = options.budget();
+    let (budget, kept_deletions) = (options.budget(), options.kept_deletions);
     let capacity = budget.memtable_bytes;
     if let Some(kept) = &kept_log {
         log.segments.iter().for_each(|&(number, end)| kept.ends_at(number, end));
@@ -321,7 +321,7 @@ fn assemble(
         options,
         reads: ReadPath::new(view, RecordCache::new(budget.records_bytes)),
         writes: WritePath::new(writer, log, manifest.secret(), capacity as u64),
-        upkeep: Upkeep::new(manifest, kept_log),
+        upkeep: Upkeep::new(manifest, kept_log, kept_deletions),
         background,
         next_file: AtomicU64::new(next_file),
         health: shared.blobs.health().clone(),

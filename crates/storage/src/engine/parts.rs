@@ -16,6 +16,7 @@ use super::write::Writer;
 use crate::kept_log::KeptLog;
 use crate::levels::Manifest;
 use crate::memtable::Spare;
+use crate::options::KeptDeletions;
 use crate::record_cache::RecordCache;
 use crate::wal::Replayed;
 
@@ -107,7 +108,11 @@ pub(super) struct Upkeep {
 }
 
 impl Upkeep {
-    pub(super) fn new(manifest: Manifest, kept_log: Option<Arc<KeptLog>>) -> Upkeep {
+    pub(super) fn new(
+        manifest: Manifest,
+        kept_log: Option<Arc<KeptLog>>,
+        kept_deletions: KeptDeletions,
+    ) -> Upkeep {
         Upkeep {
             manifest: Mutex::new(manifest),
             unfinished: Mutex::default(),
@@ -117,8 +122,8 @@ impl Upkeep {
             kept_log,
             drop_before: AtomicU64::new(0),
             expired_before_ms: AtomicU64::new(0),
-            deletions_age_ms: AtomicU64::new(0),
-            deletions_kept_until_ms: AtomicU64::new(0),
+            deletions_age_ms: AtomicU64::new(kept_deletions.age_ms),
+            deletions_kept_until_ms: AtomicU64::new(kept_deletions.until_ms),
         }
     }
 }

@@ -41,7 +41,7 @@ impl Given {
             reserved: AtomicU64::new(0),
             writing: Mutex::new(()),
         };
-        match given.read() {
+        match read(&**disk, &given.path) {
             Ok(Some((feed, reserved))) => {
                 given.feed.store(feed, Ordering::Relaxed);
                 given.reserved.store(reserved, Ordering::Relaxed);
@@ -59,14 +59,11 @@ impl Given {
         given
     }
 
-    fn read(&self) -> io::Result<Option<(u64, u64)>> {
-        let file = self.disk.open(&self.path, OpenMode::Read)?;
-        let mut bytes = [0; FILE_BYTES];
-        if file.len()? != FILE_BYTES as u64 {
-            return Ok(None);
-        }
-        file.read_exact_at(&mut bytes, 0)?;
-        Ok(decode(&bytes))
+    /// Up to which timestamp there are tokens, if there are any, of a directory that another process may still have.
+    pub(super) fn reserved_in(disk: &dyn Disk, dir: &Path) -> Option<u64> {
+        // What cannot be read is told about once the directory is open.
+        let (_, reserved) = read(disk, &dir.join(NAME)).ok()??;
+        Some(reserved)
     }
 
     /// Which feed it is, once it was followed.
@@ -102,6 +99,16 @@ impl Given {
         self.feed.store(feed, Ordering::Release);
         Ok(())
     }
+}
+
+fn read(disk: &dyn Disk, path: &Path) -> io::Result<Option<(u64, u64)>> {
+    let file = disk.open(path, OpenMode::Read)?;
+    let mut bytes = [0; FILE_BYTES];
+    if file.len()? != FILE_BYTES as u64 {
+        return Ok(None);
+    }
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(decode(&bytes))
 }
 
 fn encode(feed: u64, reserved: u64) -> Vec<u8> {

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
-use ladoga_env::{Clock, Env, Rng};
+use ladoga_env::{Clock, Disk, Env, Rng};
 use ladoga_model::HybridClock;
-use ladoga_storage::{Engine, WriteBatch};
+use ladoga_storage::{Engine, KeptDeletions, WriteBatch};
 use parking_lot::Mutex;
 
 use super::given::Given;
@@ -73,6 +73,12 @@ impl Drop for Presence {
     }
 }
 
+/// Which deletions are kept for tokens of a node on its own, none of which is after `reserved`.
+fn kept_behind(reserved: u64, kept_ms: u64) -> KeptDeletions {
+    let until_ms = HybridClock::wall_ms(reserved).saturating_add(kept_ms);
+    KeptDeletions { age_ms: kept_ms, until_ms }
+}
+
 impl Feed {
     pub(in super::super) fn new(
         env: Env,
@@ -125,11 +131,17 @@ impl Feed {
         self.clock.wall_ms()
     }
 
+    /// What [`Feed::keep_deletions`] is going to keep in a directory that is not open yet.
+    pub(in super::super) fn kept_deletions(disk: &dyn Disk, dir: &Path, kept_ms: u64) -> KeptDeletions {
+        let reserved = Given::reserved_in(disk, dir);
+        reserved.map_or_else(KeptDeletions::default, |reserved| kept_behind(reserved, kept_ms))
+    }
+
     /// As long as there are tokens of a node on its own that are not too old, so are the deletions that came after them.
     pub(in super::super) fn keep_deletions(&self) {
         if self.given.feed().is_some() {
-            let given_until_ms = HybridClock::wall_ms(self.given.reserved());
-            self.engine.keep_deletions(self.kept_ms, given_until_ms.saturating_add(self.kept_ms));
+            let KeptDeletions { age_ms, until_ms } = kept_behind(self.given.reserved(), self.kept_ms);
+            self.engine.keep_deletions(age_ms, until_ms);
         }
     }
 

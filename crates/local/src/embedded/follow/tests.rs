@@ -11,7 +11,7 @@ use bytes::Bytes;
 use ladoga_env::sim::{self, PowerCut};
 use ladoga_model::HybridClock;
 use ladoga_service::{Error, KeyValue, Lookup, Since};
-use ladoga_storage::{Durability, Options};
+use ladoga_storage::{Durability, KeptDeletions, Options};
 
 use super::super::Embedded;
 use super::model_tests::{Client, KEPT_MS, World, context, on_a_loop, versions};
@@ -121,6 +121,26 @@ fn a_token_is_good_until_deletions_behind_it_may_be_gone_and_for_its_own_feed() 
     let other = World::new(2, Durability::Always);
     let Since::Token(token) = since else { panic!("it was given one") };
     assert!(is_gone(&ask(&other, Since::Token(token)), "another data directory"));
+}
+
+#[test]
+fn an_engine_keeps_deletions_from_its_start_on_if_it_was_followed() {
+    let world = World::new(1, Durability::Always);
+    let kept = || {
+        let options = Options::new(16 << 20, Durability::Always);
+        Embedded::options_to_follow(&world.env, Path::new("/data"), options, KEPT_MS).kept_deletions
+    };
+    assert_eq!(kept(), KeptDeletions::default(), "there is no store yet");
+    let store = world.open();
+    assert_eq!(kept(), KeptDeletions::default(), "nobody has followed");
+    on_a_loop(&store, async |local| {
+        let service = OneNode::new(Arc::clone(&store), Rc::new(local), versions(&store, &world.env));
+        Client::new("", None).connect(&service).await.expect("it begins");
+    });
+    let until_ms = HybridClock::wall_ms(store.feed.reserved()) + KEPT_MS;
+    assert_eq!(kept(), KeptDeletions { age_ms: KEPT_MS, until_ms });
+    assert!(until_ms > world.now_ms() + KEPT_MS);
+    store.close().expect("a store that closes");
 }
 
 /// The wall clock of a machine that lost its power may be behind.

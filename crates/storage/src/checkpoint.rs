@@ -56,6 +56,8 @@ impl Engine {
             log_begun: false,
             added,
             removed: Vec::new(),
+            // It has tokens of its own.
+            dropped_up_to: None,
         };
         let secret = Some(self.inner().env.rng.next_u64());
         Manifest::create(disk, target, LogId { number: next_file, secret }, &everything)?;

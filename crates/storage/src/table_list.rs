@@ -66,7 +66,8 @@ impl TableList {
         let is_whole = everything.first_wal == Some(1)
             && everything.first_sequence == Some(1)
             && !everything.log_begun
-            && everything.removed.is_empty();
+            && everything.removed.is_empty()
+            && everything.dropped_up_to.is_none();
         let list = TableList { everything };
         let numbers = list.files().into_iter().map(|(file, _)| match file {
             StoreFile::Table(number) | StoreFile::Blob(number) => number,
@@ -174,6 +175,7 @@ mod tests {
         assert!(TableList::decode(&edit(Some(1)).encode()).is_none());
         assert!(TableList::decode(&Edit { log_begun: true, ..edit(Some(3)) }.encode()).is_none());
         assert!(TableList::decode(&Edit { removed: vec![1], ..edit(Some(3)) }.encode()).is_none());
+        assert!(TableList::decode(&Edit { dropped_up_to: Some(1), ..edit(Some(3)) }.encode()).is_none());
         assert!(TableList::decode(b"nonsense").is_none());
     }
 }

@@ -61,6 +61,7 @@ pub(crate) struct TableMerge {
     begun: Vec<u64>,
     finished: Vec<TableMeta>,
     expired_values: u64,
+    dropped_up_to: u64,
 }
 
 impl TableMerge {
@@ -73,12 +74,18 @@ impl TableMerge {
             begun: Vec::new(),
             finished: Vec::new(),
             expired_values: 0,
+            dropped_up_to: 0,
         })
     }
 
     /// How many values have lost their bytes so far, because they had expired.
     pub(crate) const fn expired_values(&self) -> u64 {
         self.expired_values
+    }
+
+    /// The newest timestamp of the deletions that were dropped so far; 0 if none was.
+    pub(crate) const fn dropped_up_to(&self) -> u64 {
+        self.dropped_up_to
     }
 
     /// Goes on until the end, or until `is_to_pause`. With no `purge`, nothing is dropped. Answers whether it is at the end.
@@ -125,6 +132,9 @@ impl TableMerge {
             self.last_key.clear();
             self.last_key.extend_from_slice(record.key);
             let left = purge.map_or(Some(record), |purge| purge.left_of(record));
+            if left.is_none() && purge.is_some_and(|purge| may_drop(&record, false, purge.drop_before)) {
+                self.dropped_up_to = self.dropped_up_to.max(record.stamp.version.timestamp);
+            }
             self.expired_values += u64::from(purge.is_some_and(|purge| purge.empties(&record)));
             if let Some(left) = left {
                 let builder = match &mut self.open {

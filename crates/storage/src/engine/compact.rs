@@ -185,12 +185,13 @@ impl Inner {
         let Compaction { work: Work { choice, inputs, trims_up_to, .. }, merge, .. } = compaction;
         let counters = &self.shared.counters;
         counters.expired_values.add(merge.expired_values());
+        let dropped_up_to = self.note_dropped(merge.dropped_up_to());
         let metas = merge.into_tables();
         let bytes = |metas: &mut dyn Iterator<Item = &TableMeta>| metas.map(|meta| meta.file_bytes).sum();
         counters.compaction_read_bytes.add(bytes(&mut inputs.iter().map(|(_, table)| table.meta())));
         counters.compaction_written_bytes.add(bytes(&mut metas.iter()));
         let added = metas.iter().map(|meta| (choice.output_level, meta.clone())).collect();
-        let edit = Edit { added, removed: choice.inputs.clone(), ..Edit::default() };
+        let edit = Edit { added, removed: choice.inputs.clone(), dropped_up_to, ..Edit::default() };
         let tables: Vec<_> =
             metas.into_iter().map(|meta| (choice.output_level, Table::new(&self.shared, meta))).collect();
         self.install(edit, &tables, &choice.inputs, None)?;

@@ -17,6 +17,12 @@ impl Engine {
         self.inner.upkeep.deletions_kept_until_ms.fetch_max(until_ms, Ordering::Relaxed);
     }
 
+    /// Up to which timestamp deletions may be gone that [`Engine::keep_deletions`] was to keep: a clock that was ahead, or a shorter time,
+    /// has them dropped early. Asked behind a snapshot, it holds for the snapshot.
+    pub fn deletions_dropped_up_to(&self) -> u64 {
+        self.inner.upkeep.deletions_dropped_up_to.load(Ordering::Acquire)
+    }
+
     /// Says that it is later than this by every clock that counts: values that had expired by then may lose their bytes. A
     /// tombstone with the same stamp stays until it may be dropped. Never moves back.
     pub fn drop_values_expired_before_ms(&self, time_ms: u64) {
@@ -34,6 +40,17 @@ impl Inner {
     /// The time before which values that expired may lose their bytes.
     pub(super) fn expired_before_ms(&self) -> u64 {
         self.upkeep.expired_before_ms.load(Ordering::Relaxed).max(self.aged_ms(0).unwrap_or(0))
+    }
+
+    /// Notes that deletions up to this timestamp are missing in the tables that a compaction is about to install. Answers it if it is to be
+    /// durable with them: nobody asks for the deletions of a store that has never been told to keep some.
+    pub(super) fn note_dropped(&self, up_to: u64) -> Option<u64> {
+        let upkeep = &self.upkeep;
+        if up_to == 0 || upkeep.deletions_kept_until_ms.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        upkeep.deletions_dropped_up_to.fetch_max(up_to, Ordering::Release);
+        Some(up_to)
     }
 
     /// How old deletions have to be because somebody may still ask for them.
@@ -67,6 +84,7 @@ mod tests {
             background: Background::Manual,
             tombstone_age_ms_min: Some(60_000),
             kept_deletions,
+            memtable_bytes: Some(4 << 10),
             ..Options::new(16 << 20, Durability::Never)
         };
         Engine::open(env.clone(), Path::new("/data"), options).expect("a store that opens")
@@ -120,6 +138,33 @@ mod tests {
             work(&engine);
             assert_eq!(deletions(&engine), left, "{kept:?}");
             engine.close().expect("room");
+        }
+    }
+    /// Or else who asks for them by a clock that is right again takes them for ones that never were.
+    #[test]
+    fn what_was_dropped_although_it_was_to_be_kept_is_known_for_good() {
+        let (env, _, clock) = sim::env(1);
+        let kept = KeptDeletions { age_ms: 600_000, until_ms: env.clock.wall_ms() + 900_000 };
+        for (kept, expected_ms) in [(KeptDeletions::default(), 0), (kept, env.clock.wall_ms())] {
+            let engine = open(&env, kept);
+            delete(&engine, env.clock.wall_ms());
+            clock.jump_wall_ms(3_600_000);
+            work(&engine);
+            clock.jump_wall_ms(-3_600_000);
+            assert_eq!(deletions(&engine), 0);
+            let expected = HybridClock::at_wall_ms(expected_ms);
+            assert_eq!(
+                engine.deletions_dropped_up_to(),
+                expected,
+                "of a store that was never followed: none"
+            );
+            // Until the manifest was replaced.
+            for _ in 0..30 {
+                delete(&engine, env.clock.wall_ms());
+            }
+            engine.close().expect("room");
+            drop(engine);
+            assert_eq!(open(&env, KeptDeletions::default()).deletions_dropped_up_to(), expected);
         }
     }
 }

@@ -246,6 +246,7 @@ fn begin_manifest(
         log_begun,
         added: recovered.tables.values().cloned().collect(),
         removed: Vec::new(),
+        dropped_up_to: recovered.dropped_up_to,
     };
     Manifest::create(disk, dir, log, &everything)
 }

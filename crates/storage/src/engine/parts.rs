@@ -105,6 +105,8 @@ pub(super) struct Upkeep {
     pub(super) deletions_age_ms: AtomicU64,
     /// up to this time.
     pub(super) deletions_kept_until_ms: AtomicU64,
+    /// Those up to this timestamp may be gone nevertheless: the clock was ahead, say.
+    pub(super) deletions_dropped_up_to: AtomicU64,
 }
 
 impl Upkeep {
@@ -114,6 +116,7 @@ impl Upkeep {
         kept_deletions: KeptDeletions,
     ) -> Upkeep {
         Upkeep {
+            deletions_dropped_up_to: AtomicU64::new(manifest.dropped_up_to().unwrap_or(0)),
             manifest: Mutex::new(manifest),
             unfinished: Mutex::default(),
             written: Mutex::default(),

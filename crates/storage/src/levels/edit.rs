@@ -8,11 +8,11 @@ use crate::table::{Expiries, TableMeta};
 /// ```text
 /// edit := item*
 /// item := 1 next_file u64 | 2 first_wal u64 | 3 level u8, meta | 4 number u64 | 5 first_sequence u64
-///       | 6 log_begun | 7 level u8, meta, expiries                                                    (never change)
+///       | 6 log_begun | 7 level u8, meta, expiries | 8 dropped_up_to u64                              (never change)
 /// ```
 /// 1: numbers from here on are unused. 2: logs from here on are not in tables yet. 3: a new table. 4: a table is removed. 5:
 /// the sequence of the first group in those logs. 6: from now on the first of those logs always exists as a file. 7: a new
-/// table with values that expire.
+/// table with values that expire. 8: deletions up to this timestamp may have been dropped although somebody may ask for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Edit {
     pub next_file: Option<u64>,
@@ -21,6 +21,7 @@ pub(crate) struct Edit {
     pub log_begun: bool,
     pub added: Vec<(usize, TableMeta)>,
     pub removed: Vec<u64>,
+    pub dropped_up_to: Option<u64>,
 }
 
 /// No store writes as many groups; a greater number is none of ours, and leaves no room for the ones to come.
@@ -33,6 +34,7 @@ const REMOVED: u8 = 4;
 const FIRST_SEQUENCE: u8 = 5;
 const LOG_BEGUN: u8 = 6;
 const ADDED_EXPIRING: u8 = 7;
+const DROPPED_UP_TO: u8 = 8;
 
 impl Edit {
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -44,6 +46,7 @@ impl Edit {
         self.next_file.into_iter().for_each(|next| number(NEXT_FILE, next));
         self.first_wal.into_iter().for_each(|first| number(FIRST_WAL, first));
         self.first_sequence.into_iter().for_each(|first| number(FIRST_SEQUENCE, first));
+        self.dropped_up_to.into_iter().for_each(|up_to| number(DROPPED_UP_TO, up_to));
         self.removed.iter().for_each(|removed| number(REMOVED, *removed));
         if self.log_begun {
             out.push(LOG_BEGUN);
@@ -85,6 +88,7 @@ impl Edit {
                 FIRST_SEQUENCE => edit.first_sequence = Some(sequence(&mut reader)?),
                 LOG_BEGUN => edit.log_begun = true,
                 REMOVED => edit.removed.push(number(&mut reader)?),
+                DROPPED_UP_TO => edit.dropped_up_to = Some(reader.u64()?),
                 _ => return None,
             }
         }
@@ -133,6 +137,7 @@ mod tests {
             log_begun: true,
             added: vec![(0, meta(7)), (6, meta(8)), (1, expiring(9))],
             removed: vec![1, 2],
+            dropped_up_to: Some(u64::MAX),
         };
         let bytes = edit.encode();
         assert_eq!(Edit::decode(&bytes), Some(edit.clone()));

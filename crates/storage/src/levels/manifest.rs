@@ -33,6 +33,8 @@ pub(crate) struct Recovered {
     pub first_sequence: u64,
     /// Whether the first segment of the log is a file.
     pub log_begun: bool,
+    /// Deletions up to this timestamp may have been dropped although somebody may ask for them; `None` if that never was.
+    pub dropped_up_to: Option<u64>,
     pub tables: BTreeMap<u64, (usize, TableMeta)>,
 }
 
@@ -48,6 +50,7 @@ pub(crate) struct Manifest {
     /// What the edits say by now.
     first_wal: u64,
     first_sequence: u64,
+    dropped_up_to: Option<u64>,
     /// The length of the first edit, which holds the whole state.
     everything_bytes: u64,
 }
@@ -84,6 +87,7 @@ impl Manifest {
             frame: Vec::new(),
             first_wal: 0,
             first_sequence: 0,
+            dropped_up_to: None,
             everything_bytes: 0,
         };
         // Durable, and its name too, before CURRENT names it.
@@ -122,12 +126,18 @@ impl Manifest {
             log_begun: true,
             added: tables,
             removed: Vec::new(),
+            dropped_up_to: self.dropped_up_to,
         }
     }
 
     /// What the store's logs are checked with.
     pub(crate) const fn secret(&self) -> Option<u64> {
         self.log.secret
+    }
+
+    /// Up to which timestamp deletions may have been dropped although somebody may ask for them, if that ever was.
+    pub(crate) const fn dropped_up_to(&self) -> Option<u64> {
+        self.dropped_up_to
     }
 
     pub(crate) const fn path(&self) -> &PathBuf {
@@ -167,6 +177,7 @@ impl Manifest {
         self.sequence = sequence;
         self.first_wal = edit.first_wal.unwrap_or(self.first_wal);
         self.first_sequence = edit.first_sequence.unwrap_or(self.first_sequence);
+        self.dropped_up_to = self.dropped_up_to.max(edit.dropped_up_to);
         Ok(())
     }
 }
@@ -269,6 +280,7 @@ impl Recovered {
         self.first_wal = edit.first_wal.unwrap_or(self.first_wal);
         self.first_sequence = edit.first_sequence.unwrap_or(self.first_sequence);
         self.log_begun |= edit.log_begun;
+        self.dropped_up_to = self.dropped_up_to.max(edit.dropped_up_to);
         let mut sound = edit.removed.iter().all(|number| self.tables.remove(number).is_some());
         for (level, meta) in edit.added {
             sound &= self.tables.insert(meta.number, (level, meta)).is_none();

@@ -15,7 +15,8 @@ impl Feed {
     /// The oldest timestamp after which all deletions are still there.
     pub(in super::super) fn horizon(&self) -> u64 {
         if !self.is_of_replica() {
-            return self.oldest_kept();
+            // The wall clock may have been ahead, and right again since.
+            return self.oldest_kept().max(self.engine.deletions_dropped_up_to());
         }
         // What is not settled is not dropped, however old it is.
         let aged = self.oldest_kept().min(self.settled() + 1);
@@ -118,7 +119,9 @@ impl Feed {
             // What is not settled may still be told.
             Place::at(0, Some(oldest.min(self.settled())))
         } else {
-            Place::at(oldest.min(self.given.reserved()), None)
+            // What comes behind the end of the feed is still to be told.
+            let end = self.last().unwrap_or(0).min(self.given.reserved());
+            Place::at(oldest.min(end), None)
         };
         Error::ChangesGone { reason, oldest: self.token_of(&place).unwrap_or_default() }
     }

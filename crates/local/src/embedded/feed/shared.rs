@@ -32,7 +32,7 @@ const BEHIND_MS_MAX: u64 = 60_000;
 
 /// The changes of a store, for all event loops and for the writer of groups.
 pub(in super::super) struct Feed {
-    engine: Arc<Engine>,
+    pub(super) engine: Arc<Engine>,
     clock: Arc<dyn Clock>,
     rng: Arc<dyn Rng>,
     pub(super) given: Given,

@@ -143,6 +143,49 @@ fn an_engine_keeps_deletions_from_its_start_on_if_it_was_followed() {
     store.close().expect("a store that closes");
 }
 
+/// A compaction goes by the clock that it sees.
+#[test]
+fn a_token_is_refused_if_a_clock_that_was_ahead_has_dropped_deletions_behind_it() {
+    let mut world = World::new(1, Durability::Always);
+    let mut client = Client::new("", None);
+    let store = world.open();
+    on_a_loop(&store, async |local| {
+        let service = OneNode::new(Arc::clone(&store), Rc::new(local), versions(&store, &world.env));
+        world.put(&service, "k01", None).await;
+        client.connect(&service).await.expect("it begins");
+        client.read_all().await;
+        service.delete(&context(), b"k01".to_vec()).await.expect("room");
+        world.clock.advance(Duration::from_secs(1));
+        store.engine.seal().expect("room");
+        let work = || while store.engine.step().expect("a sound disk") {};
+        work();
+        client.connect(&service).await.expect("the deletion is still there");
+        world.clock.jump_wall_ms(25 * 3_600_000);
+        work();
+        world.clock.jump_wall_ms(-25 * 3_600_000);
+        let answered = client.connect(&service).await;
+        let Err(Error::ChangesGone { oldest, .. }) = answered else {
+            panic!("the deletion is gone, and nobody is told: {answered:?}")
+        };
+        // What comes after the answer is told to who goes on with its token.
+        world.put(&service, "k02", None).await;
+        let mut again = Client::new("", None);
+        again.since = Since::Token(Bytes::from(oldest.into_string()));
+        again.connect(&service).await.expect("it is good");
+        again.read_all().await;
+        assert!(again.told.contains_key("k02"));
+    });
+    store.close().expect("a store that closes");
+    drop(store);
+    let store = world.open();
+    on_a_loop(&store, async |local| {
+        let service = OneNode::new(Arc::clone(&store), Rc::new(local), versions(&store, &world.env));
+        let answered = client.connect(&service).await;
+        assert!(matches!(answered, Err(Error::ChangesGone { .. })), "{answered:?}");
+    });
+    store.close().expect("a store that closes");
+}
+
 /// The wall clock of a machine that lost its power may be behind.
 #[test]
 fn what_is_written_after_a_power_cut_comes_after_every_token_whatever_the_clock_shows() {

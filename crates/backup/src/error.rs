@@ -102,6 +102,9 @@ pub enum Error {
     /// Where a checkpoint is, it does not give its bytes, or others than it said.
     #[error("{0}")]
     Source(String),
+    /// Where a log is, a file of it is not there, or not any more.
+    #[error("{0}")]
+    Absent(String),
 }
 
 impl Error {

@@ -108,8 +108,10 @@ impl KeptLog {
 
     /// Keeps a segment, durably, and the large values that it names. The log has it under its own name until after that.
     pub(crate) fn keep(&self, number: u64, end_sequence: u64, larges: &BTreeSet<u64>) -> Result<(), Error> {
-        if self.segments.lock().contains_key(&number) {
-            return Ok(());
+        let missing =
+            self.segments.lock().get(&number).map(|kept| larges.difference(&kept.larges).copied().collect());
+        if let Some(missing) = missing {
+            return self.keep_missing(number, missing);
         }
         let path = paths::wal(&self.dir, number);
         let file = self.disk.open(&path, OpenMode::ReadWrite).map_err(Error::io("open", &path))?;
@@ -131,17 +133,39 @@ impl KeptLog {
         }
         // What a store that syncs less often has not synced yet.
         file.sync_data().map_err(Error::io("sync", &path))?;
-        for &large in larges {
-            self.link(&paths::blob(&self.dir, large), &self.kept.join(large_name(number, large)))?;
-        }
+        self.link_larges(number, larges)?;
         let kept_ms = self.clock.wall_ms();
         let segment = KeptSegment { number, first_sequence, end_sequence, kept_ms };
         self.link(&path, &self.kept.join(segment.file_name()))?;
         self.disk.sync_dir(&self.kept).map_err(Error::io("sync directory", &self.kept))?;
-        let large_paths = larges.iter().map(|&large| self.kept.join(large_name(number, large)));
-        let bytes = large_paths.chain([path]).map(|path| length(&*self.disk, &path)).sum();
+        let bytes = self.larges_bytes(number, larges) + length(&*self.disk, &path);
         self.segments.lock().insert(number, Kept { segment, larges: larges.clone(), bytes });
         Ok(())
+    }
+
+    /// Keeps large values of a segment that is kept, durably. A power cut before the names were synced may have left its own, and none
+    /// of theirs.
+    fn keep_missing(&self, number: u64, missing: BTreeSet<u64>) -> Result<(), Error> {
+        if missing.is_empty() {
+            return Ok(());
+        }
+        self.link_larges(number, &missing)?;
+        self.disk.sync_dir(&self.kept).map_err(Error::io("sync directory", &self.kept))?;
+        let bytes = self.larges_bytes(number, &missing);
+        if let Some(kept) = self.segments.lock().get_mut(&number) {
+            kept.bytes += bytes;
+            kept.larges.extend(missing);
+        }
+        Ok(())
+    }
+
+    fn link_larges(&self, number: u64, larges: &BTreeSet<u64>) -> Result<(), Error> {
+        let mut names = larges.iter().map(|&large| (large, self.kept.join(large_name(number, large))));
+        names.try_for_each(|(large, name)| self.link(&paths::blob(&self.dir, large), &name))
+    }
+
+    fn larges_bytes(&self, number: u64, larges: &BTreeSet<u64>) -> u64 {
+        larges.iter().map(|&large| length(&*self.disk, &self.kept.join(large_name(number, large)))).sum()
     }
 
     /// Notes that a segment could not be kept, or had to go early.
@@ -193,10 +217,8 @@ impl KeptLog {
 
     /// Removes what is older than it has to be, or some of it.
     pub(crate) fn remove_old(&self) {
-        for _ in 0..REMOVED_AT_ONCE {
-            let Some(oldest) = self.take_old() else { return };
-            self.remove(&oldest);
-        }
+        let old: Vec<Kept> = std::iter::from_fn(|| self.take_old()).take(REMOVED_AT_ONCE).collect();
+        self.remove(&old);
     }
 
     fn take_old(&self) -> Option<Kept> {
@@ -211,30 +233,41 @@ impl KeptLog {
     /// Removes the oldest segment, because the disk has no room for it; false if there is none.
     pub(crate) fn remove_oldest(&self) -> bool {
         let oldest = self.segments.lock().pop_first();
-        let Some((number, oldest)) = oldest else { return false };
-        tracing::warn!(segment = number, "the disk is nearly full: removed the oldest log that was kept");
-        self.note_gap();
-        self.remove(&oldest);
-        true
+        self.give_up(oldest.into_iter().collect())
     }
 
     /// Removes all of it, for the same reason.
     pub(crate) fn remove_all(&self) -> bool {
-        let mut has_removed = false;
-        while self.remove_oldest() {
-            has_removed = true;
-        }
-        has_removed
+        let all = std::mem::take(&mut *self.segments.lock());
+        self.give_up(all)
     }
 
-    /// The segment first: what a crash leaves of its large values is removed when the store is opened again.
-    fn remove(&self, kept: &Kept) {
-        let larges = kept.larges.iter().map(|&large| large_name(kept.segment.number, large));
-        for name in std::iter::once(kept.segment.file_name()).chain(larges) {
+    fn give_up(&self, segments: BTreeMap<u64, Kept>) -> bool {
+        for &segment in segments.keys() {
+            tracing::warn!(segment, "the disk is nearly full: removed the oldest log that was kept");
+            self.note_gap();
+        }
+        let segments: Vec<Kept> = segments.into_values().collect();
+        self.remove(&segments);
+        !segments.is_empty()
+    }
+
+    /// The segments first, durably: what a crash leaves of their large values is removed when the store is opened again.
+    fn remove(&self, segments: &[Kept]) {
+        let warn = |path: &Path, error: &io::Error| {
+            tracing::warn!(path = %path.display(), %error, "could not remove log that was kept");
+        };
+        let remove = |name: String| {
             let path = self.kept.join(name);
-            if let Err(error) = self.disk.remove(&path) {
-                tracing::warn!(path = %path.display(), %error, "could not remove log that was kept");
-            }
+            self.disk.remove(&path).unwrap_or_else(|error| warn(&path, &error));
+        };
+        segments.iter().for_each(|kept| remove(kept.segment.file_name()));
+        if segments.iter().all(|kept| kept.larges.is_empty()) {
+            return;
+        }
+        self.disk.sync_dir(&self.kept).unwrap_or_else(|error| warn(&self.kept, &error));
+        for kept in segments {
+            kept.larges.iter().for_each(|&large| remove(large_name(kept.segment.number, large)));
         }
     }
 

@@ -41,7 +41,7 @@ pub trait LogSource {
     /// Has everything in the log that was acknowledged, and lists segments of it that end behind group `after`.
     fn list(&mut self, after: u64) -> Result<LogListing, Error>;
 
-    /// Bytes of a file from `offset` on: at most [`PIECE_BYTES_MAX`], none at its end.
+    /// Bytes of a file from `offset` on: at most [`PIECE_BYTES_MAX`], none at its end. [`Error::Absent`] if there is no such file.
     fn read(&mut self, file: LogFile, offset: u64, bytes_max: usize) -> Result<Vec<u8>, Error>;
 }
 
@@ -208,10 +208,10 @@ impl Shipping<'_> {
             match self.fetch(kept, source) {
                 Ok(segment) => self.chain_from(kept.first_sequence).segments.push(segment),
                 Err(Error::Store(error)) if error.is_corruption() => {
-                    // Nothing of it gets in, and what comes behind it is worth having.
-                    self.publish()?;
-                    self.begin_another(&format!("the node sent a segment that is not sound: {error}"));
-                    self.chain_from(kept.end_sequence);
+                    self.leave_out(kept, &format!("the node sent a segment that is not sound: {error}"))?;
+                }
+                Err(Error::Absent(why)) => {
+                    self.leave_out(kept, &format!("the node does not have all of a segment: {why}"))?;
                 }
                 Err(error) => return Err(error),
             }
@@ -239,6 +239,14 @@ impl Shipping<'_> {
         self.shipped.is_whole = is_whole;
         self.publish()?;
         Ok(true)
+    }
+
+    /// Goes on behind a segment: nothing of it gets in, and what comes behind it is worth having.
+    fn leave_out(&mut self, kept: &KeptSegment, why: &str) -> Result<(), Error> {
+        self.publish()?;
+        self.begin_another(why);
+        self.chain_from(kept.end_sequence);
+        Ok(())
     }
 
     fn publish(&self) -> Result<(), Error> {

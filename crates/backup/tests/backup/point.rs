@@ -1,4 +1,4 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ladoga_backup::{AheadOfTime, LogSource, Repository, prune, restore_at, verify};
 use ladoga_env::sim::PowerCut;
@@ -235,6 +235,38 @@ fn a_flipped_bit_at_the_node_gets_nowhere_and_what_follows_is_good() {
     writer.ship(&env).expect("a log");
     let until_ms = span(&env, &id).1;
     assert!(restored(&env, until_ms, "/after").expect("behind it") == writer.model_at(until_ms));
+}
+
+/// A power cut of an earlier release could take it.
+#[test]
+fn a_large_value_that_the_node_lost_is_a_gap_and_what_follows_is_good() {
+    let (mut writer, machine) = (Writer::new(12), Machine::new(83));
+    let env = machine.env();
+    writer.write_some(&env, 30);
+    writer.back_up(&env).expect("a backup");
+    let before_ms = writer.past_ms();
+    writer.pass_ms(1);
+    writer.write(1, Some(&vec![3; 300_000]), 0);
+    let kept = writer.node.engine().kept_log(0, 99);
+    writer.node.engine().seal_log().expect("a seal");
+    let segment = kept.last().expect("a segment").number + 1;
+    let prefix = format!("{segment:06}-");
+    let is_large = |path: &PathBuf| {
+        let name = path.file_name().expect("a name").to_string_lossy();
+        path.parent().is_some_and(|dir| dir.ends_with("wal-kept"))
+            && name.starts_with(&prefix)
+            && name.ends_with(".blob")
+    };
+    let node = &writer.node.machine;
+    let large = node.disk.paths().into_iter().find(is_large).expect("a large value");
+    node.env().disk.remove(&large).expect("a file");
+    writer.write_some(&env, 30);
+    let shipped = writer.ship(&env).expect("the rest of it");
+    assert!(shipped.gaps.len() == 1 && shipped.gaps[0].contains("there is no"), "{:?}", shipped.gaps);
+    assert!(shipped.segments > 0);
+    assert!(restored(&env, before_ms, "/before").expect("before it") == writer.model_at(before_ms));
+    let refused = restored(&env, writer.past_ms(), "/x").expect_err("behind the gap").to_string();
+    assert!(refused.contains("expected a time from "), "{refused}");
 }
 
 #[test]

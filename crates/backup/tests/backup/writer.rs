@@ -1,3 +1,4 @@
+use std::io::ErrorKind::NotFound;
 use std::path::Path;
 
 use ladoga_backup::{
@@ -142,8 +143,9 @@ impl LogSource for NodeLog<'_> {
         let failed = |error: std::io::Error| Error::Source(error.to_string());
         let file_name = LogFile::parse(&file.name()).expect("its own name");
         let path = self.writer.node.engine().kept_log_path(file_name);
-        let path = path.ok_or_else(|| Error::Source(format!("there is no {}", file.name())))?;
-        let open = self.writer.node.machine.env().disk.open(&path, OpenMode::Read).map_err(failed)?;
+        let absent = || Error::Absent(format!("there is no {}", file.name()));
+        let open = self.writer.node.machine.env().disk.open(&path.ok_or_else(absent)?, OpenMode::Read);
+        let open = open.map_err(|error| if error.kind() == NotFound { absent() } else { failed(error) })?;
         let left = open.len().map_err(failed)?.saturating_sub(offset);
         let mut bytes = vec![0; left.min(bytes_max as u64).min(1_777) as usize];
         open.read_exact_at(&mut bytes, offset).map_err(failed)?;

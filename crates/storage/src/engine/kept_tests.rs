@@ -8,8 +8,10 @@ use ladoga_env::sim::{self, PowerCut, SimDisk};
 use ladoga_model::{Stamp, Version};
 
 use super::background::Pace;
-use crate::log_file::parse_large;
-use crate::{Background, Durability, Engine, KeptSegment, Options, WriteBatch};
+use crate::log_file::{large_name, parse_large};
+use crate::{
+    Background, Durability, Engine, KeptSegment, LargeValue, LogValue, Options, SegmentReader, WriteBatch,
+};
 
 const DIR: &str = "/data";
 
@@ -53,6 +55,23 @@ fn expect_no_gap(engine: &Engine) -> Vec<KeptSegment> {
     assert!(kept.windows(2).all(|pair| pair[0].end_sequence == pair[1].first_sequence), "{kept:?}");
     assert_eq!(kept.last().map(|last| last.end_sequence), Some(end));
     kept
+}
+
+/// What these segments name is kept, too.
+#[track_caller]
+fn expect_larges(disk: &SimDisk, kept: &[KeptSegment]) {
+    let found = files(disk);
+    for kept in kept {
+        let path = Path::new(DIR).join("wal-kept").join(kept.file_name());
+        let mut reader = SegmentReader::new(&path, (kept.first_sequence, kept.end_sequence));
+        let read = reader.push(&disk.read_file(&path).expect("a file"), &mut |cell| {
+            if let LogValue::Large(LargeValue { file, .. }) = cell.value {
+                assert!(found.contains(&large_name(kept.number, file)), "{kept:?}, {file}: {found:?}");
+            }
+            Ok(())
+        });
+        read.and_then(|_| reader.finish()).expect("a segment that is sound");
+    }
 }
 
 /// Opens a store of a log that memory has no room for, after a power cut.
@@ -173,9 +192,11 @@ fn no_write_is_refused_for_log_that_is_kept() {
 /// What a crash leaves of the names is removed, or is a segment.
 #[test]
 fn a_power_cut_at_any_step_leaves_no_gap() {
-    for policy in [PowerCut::LoseAll, PowerCut::KeepAll, PowerCut::Random] {
-        for step in 0..90 {
-            let (env, disk, _) = sim::env(step + 1);
+    // By chance, as often as it takes for each name to be lost alone.
+    let policies = [(PowerCut::LoseAll, 1), (PowerCut::KeepAll, 1), (PowerCut::Random, 16)];
+    for (policy, times) in policies {
+        for (step, time) in (0..90).flat_map(|step| (0..times).map(move |time| (step, time))) {
+            let (env, disk, _) = sim::env(time * 90 + step + 1);
             let engine = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("a new store");
             disk.cut_power_at_operation(step, policy);
             let mut number = 0;
@@ -192,10 +213,31 @@ fn a_power_cut_at_any_step_leaves_no_gap() {
             write(&engine, number + 1, b"one more", b"value").expect("room");
             let kept = expect_no_gap(&engine);
             let numbers: Vec<u64> = kept.iter().map(|segment| segment.number).collect();
+            expect_larges(&disk, &kept);
             for (segment, _) in files(&disk).iter().filter_map(|name| parse_large(name)) {
                 assert!(numbers.contains(&segment), "{policy:?} {step}: {segment} is none of {numbers:?}");
             }
         }
+    }
+}
+
+#[test]
+fn a_power_cut_takes_no_large_value_before_the_segment_that_names_it() {
+    for seed in 0..100 {
+        let (env, disk, clock) = sim::env(seed);
+        let engine = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("a new store");
+        for number in 1..6 {
+            write(&engine, number, b"key", &vec![7; 300_000]).expect("room");
+            engine.seal_log().expect("a sound disk");
+        }
+        clock.advance(Duration::from_secs(61));
+        disk.cut_power_at_operation(seed % 12, PowerCut::Random);
+        _ = engine.step();
+        drop(engine);
+        disk.clear_faults();
+        disk.power_on();
+        let engine = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("a store");
+        expect_larges(&disk, &engine.kept_log(0, 9));
     }
 }
 

@@ -110,7 +110,7 @@ fn position(
 ) -> Result<Option<LogPosition>, Failure> {
     let Some(LogEnd { name, url, store, sequence, incarnation }) = end else { return Ok(None) };
     let shipped = match repository.ship(writing, (name, reaches_ms_max), &mut NodeLog::new(url, pace)) {
-        Err(Error::Source(why)) => {
+        Err(Error::Source(why) | Error::Absent(why)) => {
             complain(format_args!("the log behind the backup was not fetched: {why}"));
             return Ok(None);
         }

@@ -83,7 +83,7 @@ impl<'c> Logs<'c> {
                     chains.extend(shipped.chain);
                 }
                 // It was there a moment ago.
-                Err(Error::Source(why)) if self.all > 1 => self.miss(&name, why),
+                Err(Error::Source(why) | Error::Absent(why)) if self.all > 1 => self.miss(&name, why),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -47,6 +47,7 @@ impl<'c> NodeLog<'c> {
             200 => Ok(answered.body),
             // One of an earlier release makes a checkpoint, whatever else it is asked for. It is released when nobody reads it.
             201 => Err(Error::Source(format!("{} is of a release that keeps no log", self.url))),
+            404 if method == "GET" => Err(Error::Absent(answered.refusal(&self.url))),
             _ => Err(Error::Source(answered.refusal(&self.url))),
         }
     }

@@ -164,3 +164,26 @@ fn a_power_cut_takes_what_did_not_ask_and_leaves_what_did() {
         }
     }
 }
+
+/// It is refused before its value is sent, and nothing is written that would be synced.
+#[test]
+fn a_precondition_that_is_not_met_is_told_once_what_it_was_decided_by_is_as_durable_as_was_asked() {
+    for (asked, survives) in [(None, true), (Some(Durability::Never), false)] {
+        let (env, disk, _clock) = sim::env(1);
+        let lone = Lone::open(&env, Durability::Always);
+        lone.on_a_loop(async |service| {
+            let never = Context { durability: Some(Durability::Never), ..context(Precondition::None) };
+            service.put(&never, b"key", Bytes::from_static(b"value"), ()).await.expect("a write");
+            let asks = Context { durability: asked, ..context(Precondition::IfNoneMatchAny) };
+            service.admit_conditional(&asks, b"another", 9_000).await.expect("there is none");
+            let refused = service.admit_conditional(&asks, b"key", 9_000).await;
+            assert!(matches!(refused, Err(Error::PreconditionFailed { .. })), "{refused:?}");
+        });
+        disk.power_cut(PowerCut::LoseAll);
+        drop(lone);
+        disk.power_on();
+        let lone = Lone::open(&env, Durability::Always);
+        let found = lone.on_a_loop(async |service| newest(&service, b"key").await);
+        assert_eq!(found.is_some(), survives, "{asked:?}");
+    }
+}

@@ -12,7 +12,7 @@ use ladoga_service::{
 
 use crate::admission::Admission;
 use crate::one_write::OneWrite;
-use crate::store::{LocalStore, Store, WriteKind};
+use crate::store::{LocalStore, NewestCell, Store, WriteKind};
 
 mod together;
 
@@ -189,8 +189,16 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         _: u64,
     ) -> impl Future<Output = Result<(), Error>> + use<S, A> + 'static {
         let (precondition, found) = (context.precondition.clone(), self.store.get_cell(key));
-        let now_ms = self.admission.time_ms();
-        async move { may_write(&precondition, found.wait().await?.as_ref(), now_ms) }
+        let (store, key, now_ms) =
+            (self.store_for(context), Bytes::copy_from_slice(key), self.admission.time_ms());
+        async move {
+            if may_write(&precondition, found.wait().await?.as_ref(), now_ms).is_ok() {
+                return Ok(());
+            }
+            // Decided as the write itself would be: who is refused is told of a cell that is as durable as the write was to be.
+            let decide = move |newest: Option<NewestCell>| may_write(&precondition, newest.as_ref(), now_ms);
+            store.update(&key, 0, move |newest| (None, decide(newest))).await?
+        }
     }
 
     fn put<K: AsRef<[u8]> + 'static, R: 'static>(

@@ -172,6 +172,11 @@ impl BlobRegistry {
         self.frozen.store(true, Ordering::SeqCst);
     }
 
+    /// Freezes if it is dropped by a panic: before what was there when it was made.
+    pub(crate) const fn freeze_on_panic(&self) -> FreezeOnPanic<'_> {
+        FreezeOnPanic(self)
+    }
+
     pub(crate) fn live(&self) -> u64 {
         self.counts.lock().len() as u64
     }
@@ -190,15 +195,26 @@ impl BlobRegistry {
 
     /// Removes the files without a reference. Called by the background.
     pub(crate) fn remove_dead(&self) {
+        let dead = std::mem::take(&mut *self.dead.lock());
+        // Asked behind the list: what the log may name although its write failed gets there after the freeze.
         if self.frozen.load(Ordering::SeqCst) {
             return;
         }
-        let dead = std::mem::take(&mut *self.dead.lock());
         for number in dead {
             // What cannot be removed now is found as an orphan at the next open.
             if let Err(error) = self.disk.remove(&self.path(number)) {
                 tracing::warn!(number, %error, "could not remove an unused blob file");
             }
+        }
+    }
+}
+
+pub(crate) struct FreezeOnPanic<'r>(&'r BlobRegistry);
+
+impl Drop for FreezeOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.freeze();
         }
     }
 }
@@ -234,5 +250,78 @@ impl std::fmt::Debug for BlobRef {
 impl Drop for BlobRef {
     fn drop(&mut self) {
         self.registry.release(self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::path::Path;
+    use std::thread;
+    use std::time::Duration;
+
+    use ladoga_env::sim;
+    use ladoga_model::{Stamp, Version};
+
+    use super::*;
+    use crate::{Background, Durability, Engine, Options, WriteBatch};
+
+    /// A store, and a batch with a large value that is not written yet.
+    fn unwritten() -> (sim::SimDisk, Engine, WriteBatch) {
+        let (env, disk, _) = sim::env(1);
+        let options =
+            Options { background: Background::Manual, ..Options::new(16 << 20, Durability::Always) };
+        let engine = Engine::open(env, Path::new("/data"), options).expect("a new store");
+        let mut writer = engine.create_blob().expect("room");
+        writer.write(&vec![7; 300_000]).expect("room");
+        let mut batch = WriteBatch::new();
+        let stamp = Stamp::new(Version { timestamp: 1, node: 0 });
+        batch.put_blob(b"key", stamp, writer.finish().expect("room"));
+        (disk, engine, batch)
+    }
+
+    fn files(disk: &sim::SimDisk) -> usize {
+        disk.paths().iter().filter(|path| path.starts_with("/data/blobs")).count()
+    }
+
+    /// The log may name it: the group was in the file, and its sync failed.
+    #[test]
+    fn what_dies_after_the_freeze_stays_whatever_the_thread_that_removes_has_begun() {
+        let (disk, _engine, batch) = unwritten();
+        let blobs = batch.blobs()[0].registry();
+        thread::scope(|scope| {
+            let mut dead = blobs.dead.lock();
+            scope.spawn(|| blobs.remove_dead());
+            // It comes as far as it can without the list.
+            thread::sleep(Duration::from_millis(50));
+            blobs.freeze();
+            dead.extend(batch.blobs().iter().map(BlobRef::number));
+        });
+        assert_eq!(files(&disk), 1);
+    }
+
+    /// Looks for what is dead as soon as it is dropped.
+    struct Made(Vec<WriteBatch>, Arc<BlobRegistry>);
+
+    impl AsRef<[WriteBatch]> for Made {
+        fn as_ref(&self) -> &[WriteBatch] {
+            &self.0
+        }
+    }
+
+    impl Drop for Made {
+        fn drop(&mut self) {
+            self.0.clear();
+            self.1.remove_dead();
+        }
+    }
+
+    #[test]
+    fn what_a_panic_of_a_write_drops_stays() {
+        let (disk, engine, batch) = unwritten();
+        let blobs = batch.blobs()[0].registry().clone();
+        let write = || engine.try_write_made((0, 0), Durability::Always, || Made(vec![batch], blobs));
+        assert!(catch_unwind(AssertUnwindSafe(|| write().is_ok())).is_err(), "there is no room for it");
+        assert_eq!(files(&disk), 1);
     }
 }

@@ -128,6 +128,8 @@ impl Inner {
         writer.owed = owed;
         self.or_poison(|| {
             let made = make();
+            // Or else a panic would drop the last references to large values that the log may name already, before it poisons.
+            let _freezes = self.shared.blobs.freeze_on_panic();
             let batches = made.as_ref();
             let records: usize = batches.iter().map(WriteBatch::len).sum();
             let bytes: usize = batches.iter().map(WriteBatch::encoded_bytes).sum();

@@ -225,8 +225,10 @@ impl KeptLog {
         let now_ms = self.clock.wall_ms();
         let mut segments = self.segments.lock();
         let is_too_much = segments.len() > KEPT_SEGMENTS_MAX;
+        // One of a time that is still to come is of a clock that was ahead: it is older than those behind it.
+        let mut since_ms = segments.values().map(|kept| kept.segment.kept_ms).filter(|&ms| ms <= now_ms);
+        let is_old = since_ms.next().is_some_and(|ms| ms.saturating_add(self.keep_ms) < now_ms);
         let oldest = segments.first_entry()?;
-        let is_old = oldest.get().segment.kept_ms.saturating_add(self.keep_ms) < now_ms;
         (is_too_much || is_old).then(|| oldest.remove())
     }
 

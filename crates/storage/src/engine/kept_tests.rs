@@ -143,6 +143,32 @@ fn it_goes_when_it_is_old() {
     assert_eq!(figures(&again), (began_ms + 50_000, 0));
 }
 
+/// Or else nothing would go until that time has come.
+#[test]
+fn it_goes_when_it_is_old_although_the_clock_was_ahead_for_a_while() {
+    let (env, _, clock) = sim::env(3);
+    let engine = Engine::open(env, Path::new(DIR), options(16 << 10)).expect("a new store");
+    let left = |passes_secs, jumps_ms| {
+        clock.advance(Duration::from_secs(passes_secs));
+        clock.jump_wall_ms(jumps_ms);
+        engine.step().expect("a sound disk");
+        engine.kept_log(0, 9).into_iter().map(|kept| kept.first_sequence).collect::<Vec<_>>()
+    };
+    let keep = |number| {
+        write(&engine, number, b"key", b"value").expect("room");
+        engine.seal_log().expect("a sound disk");
+    };
+    keep(1);
+    assert_eq!(left(1, 3_600_000), [1u64; 0], "it is old by that clock");
+    keep(2);
+    keep(3);
+    assert_eq!(left(30, -3_600_000), [2, 3]);
+    keep(4);
+    assert_eq!(left(59, 0), [2, 3, 4], "none is known to be old");
+    keep(5);
+    assert_eq!(left(2, 0), [5]);
+}
+
 fn full_env(seed: u64, capacity: u64) -> (Env, SimDisk) {
     let (env, disk, _) = sim::env(seed);
     disk.set_capacity(capacity);

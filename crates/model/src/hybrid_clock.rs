@@ -30,6 +30,10 @@ pub struct HybridClock {
 }
 
 impl HybridClock {
+    /// No clock gives a later timestamp before the year 6429, and no node takes one that is far ahead of its clock: a greater one, in a
+    /// file, is none of ours, and leaves no room for the ones to come.
+    pub const TIMESTAMP_MAX: u64 = 1 << 63;
+
     /// A clock that gives only timestamps after `last`.
     pub const fn after(last: u64) -> HybridClock {
         HybridClock { last }

@@ -178,6 +178,7 @@ pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Option<Record<'_>>> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ladoga_model::HybridClock;
 
     fn stamp(timestamp: u64) -> Stamp {
         Stamp { expires_at_ms: timestamp % 2, ..Stamp::new(Version { timestamp, node: 3 }) }
@@ -211,7 +212,8 @@ mod tests {
     fn no_cell_takes_more_than_it_may() {
         for value in [0, 1, 19, 20, 21, 1_000] {
             let mut batch = WriteBatch::new();
-            let stamp = Stamp { version: Version::MAX, expires_at_ms: u64::MAX, copies: u8::MAX };
+            let version = Version { timestamp: HybridClock::TIMESTAMP_MAX, node: u16::MAX };
+            let stamp = Stamp { version, expires_at_ms: u64::MAX, copies: u8::MAX };
             batch.put(b"key", stamp, &vec![7; value]);
             assert!(batch.encoded_bytes() <= WriteBatch::cell_bytes_max(3, value), "{value}");
         }

@@ -8,7 +8,7 @@
 //! value   := the bytes | nothing | blob_file u64, len u64, crc u32                       by kind
 //! ```
 
-use ladoga_model::{CellMark, KEY_BYTES_MAX, Stamp, VALUE_BYTES_MAX, Version, check_key};
+use ladoga_model::{CellMark, HybridClock, KEY_BYTES_MAX, Stamp, VALUE_BYTES_MAX, Version, check_key};
 
 use crate::coding::Reader;
 use crate::paths::NUMBER_MAX;
@@ -66,6 +66,7 @@ impl<'a> Record<'a> {
     /// Appends the record.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         debug_assert!(check_key(self.key).is_ok() && self.value.len() <= INLINE_BYTES_MAX);
+        debug_assert!(self.stamp.version.timestamp <= HybridClock::TIMESTAMP_MAX);
         let Stamp { expires_at_ms, copies, .. } = self.stamp;
         out.reserve(Self::OVERHEAD_BYTES_MAX + self.key.len() + self.value.len());
         let flags = if expires_at_ms == 0 { 0 } else { EXPIRES } | if copies == 0 { 0 } else { COPIES };
@@ -111,7 +112,8 @@ impl<'a> Record<'a> {
             Kind::Tombstone => value.is_empty(),
             Kind::Blob => BlobPointer::decode(value).is_some(),
         };
-        shaped.then_some(Record { key, stamp: Stamp { version, expires_at_ms, copies }, kind, value })
+        let is_possible = shaped && version.timestamp <= HybridClock::TIMESTAMP_MAX;
+        is_possible.then_some(Record { key, stamp: Stamp { version, expires_at_ms, copies }, kind, value })
     }
 
     /// Everything about it but its value.
@@ -187,6 +189,20 @@ mod tests {
         assert!(decode_one(&tombstone_with_value).is_none());
     }
 
+    /// Or else no clock could follow it.
+    #[test]
+    fn a_timestamp_that_no_clock_gives_is_refused() {
+        let record = Record { key: b"k", stamp: Stamp::default(), kind: Kind::Value, value: b"v" };
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes);
+        let mut is_one = |timestamp: u64| {
+            bytes[7..15].copy_from_slice(&timestamp.to_le_bytes());
+            decode_one(&bytes).is_some()
+        };
+        assert!(is_one(HybridClock::TIMESTAMP_MAX));
+        assert!(!is_one(HybridClock::TIMESTAMP_MAX + 1) && !is_one(u64::MAX));
+    }
+
     #[test]
     fn a_large_value_has_a_number_and_a_length_that_are_possible() {
         let is_one = |file, len| BlobPointer::decode(&BlobPointer { file, len, crc: 7 }.encode()).is_some();
@@ -199,7 +215,7 @@ mod tests {
         fn decoding_gives_back_what_was_encoded(
             key in proptest::collection::vec(any::<u8>(), 1..64),
             value in proptest::collection::vec(any::<u8>(), 0..64),
-            timestamp: u64, node: u16, expires_at_ms: u64, copies: u8, tombstone: bool,
+            timestamp in 0..=HybridClock::TIMESTAMP_MAX, node: u16, expires_at_ms: u64, copies: u8, tombstone: bool,
         ) {
             let stamp = Stamp { version: Version { timestamp, node }, expires_at_ms, copies };
             let record = if tombstone {

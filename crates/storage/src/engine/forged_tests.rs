@@ -91,6 +91,17 @@ fn a_manifest_that_does_not_say_where_the_log_begins_is_refused() {
     }
 }
 
+/// No version could be given after it.
+#[test]
+fn a_table_with_a_version_that_no_clock_gives_is_refused() {
+    let (level, mut meta) = table(2, 1, 0, 1);
+    meta.newest.timestamp = u64::MAX;
+    let (first, added) = (Some(1), vec![(level, meta)]);
+    let edit = Edit { next_file: Some(9), first_wal: first, first_sequence: first, added, ..Edit::default() };
+    let error = open(&store_of(&edit));
+    assert!(error.is_corruption() && error.to_string().contains("manifest edit"), "{error}");
+}
+
 /// Tables of eight records each, in level 0 but for the first, which lies in level 1 and behind the others.
 fn store_of_tables() -> (Env, SimDisk, Engine) {
     let (env, disk, _) = ladoga_env::sim::env(1);

@@ -1,3 +1,5 @@
+use ladoga_model::HybridClock;
+
 use crate::coding::Reader;
 use crate::options::LEVELS;
 use crate::paths::NUMBER_MAX;
@@ -88,7 +90,10 @@ impl Edit {
                 FIRST_SEQUENCE => edit.first_sequence = Some(sequence(&mut reader)?),
                 LOG_BEGUN => edit.log_begun = true,
                 REMOVED => edit.removed.push(number(&mut reader)?),
-                DROPPED_UP_TO => edit.dropped_up_to = Some(reader.u64()?),
+                DROPPED_UP_TO => {
+                    edit.dropped_up_to =
+                        Some(reader.u64().filter(|up_to| *up_to <= HybridClock::TIMESTAMP_MAX)?);
+                }
                 _ => return None,
             }
         }
@@ -137,7 +142,7 @@ mod tests {
             log_begun: true,
             added: vec![(0, meta(7)), (6, meta(8)), (1, expiring(9))],
             removed: vec![1, 2],
-            dropped_up_to: Some(u64::MAX),
+            dropped_up_to: Some(HybridClock::TIMESTAMP_MAX),
         };
         let bytes = edit.encode();
         assert_eq!(Edit::decode(&bytes), Some(edit.clone()));
@@ -148,6 +153,11 @@ mod tests {
             let with = |number: u64| Edit::decode(&[&[tag][..], &number.to_le_bytes()].concat());
             assert!(with(NUMBER_MAX).is_some() && with(NUMBER_MAX + 1).is_none(), "{tag}");
         }
+        let dropped = |up_to: u64| Edit::decode(&[&[DROPPED_UP_TO][..], &up_to.to_le_bytes()].concat());
+        assert!(
+            dropped(HybridClock::TIMESTAMP_MAX).is_some()
+                && dropped(HybridClock::TIMESTAMP_MAX + 1).is_none()
+        );
         let first = |first: u64| Edit::decode(&[&[FIRST_SEQUENCE][..], &first.to_le_bytes()].concat());
         assert!(first(1).is_some() && first(SEQUENCE_MAX).is_some());
         assert!(first(0).is_none() && first(SEQUENCE_MAX + 1).is_none());

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use ladoga_model::{KEY_BYTES_MAX, Version};
+use ladoga_model::{HybridClock, KEY_BYTES_MAX, Version};
 
 use super::expiries::Expiries;
 use crate::coding::{Reader, put_short_bytes};
@@ -98,7 +98,12 @@ impl TableMeta {
         let blobs: Vec<u64> = blobs.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
         let key = |key: &[u8]| !key.is_empty() && key.len() <= KEY_BYTES_MAX;
         let numbers = number <= NUMBER_MAX && blobs.iter().all(|blob| *blob <= NUMBER_MAX);
-        let sound = numbers && tombstones <= records && key(smallest) && key(largest) && smallest <= largest;
+        let sound = numbers
+            && newest.timestamp <= HybridClock::TIMESTAMP_MAX
+            && tombstones <= records
+            && key(smallest)
+            && key(largest)
+            && smallest <= largest;
         let (smallest, largest) = (smallest.into(), largest.into());
         sound.then_some(TableMeta {
             number,

@@ -214,7 +214,7 @@ impl Run {
         let copy = self.machine.open_dir(&target).unwrap();
         self.model.assert_held_by(&copy, self.machine.now_ms(), "checkpoint");
         // The two are apart from here on.
-        write(&copy, &[Write::delete(key(0), u64::MAX - 2)]).unwrap();
+        write(&copy, &[Write::delete(key(0), HybridClock::TIMESTAMP_MAX)]).unwrap();
         settle(&copy).unwrap();
     }
 

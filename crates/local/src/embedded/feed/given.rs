@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ladoga_env::{Disk, OpenMode, Replacement};
+use ladoga_model::HybridClock;
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -125,7 +126,8 @@ fn decode(bytes: &[u8; FILE_BYTES]) -> Option<(u64, u64)> {
         return None;
     }
     let (feed, reserved) = content.strip_prefix(MAGIC)?.split_first_chunk::<8>()?;
-    Some((u64::from_le_bytes(*feed), u64::from_le_bytes(*reserved.first_chunk()?)))
+    let reserved = u64::from_le_bytes(*reserved.first_chunk()?);
+    (reserved <= HybridClock::TIMESTAMP_MAX).then_some((u64::from_le_bytes(*feed), reserved))
 }
 
 #[cfg(test)]
@@ -174,6 +176,12 @@ mod tests {
         given.reserve(4, || 8).expect("nothing to do");
         let bytes: [u8; FILE_BYTES] = encode(7, 5).try_into().expect("its length");
         assert_eq!(decode(&bytes), Some((7, 5)));
+        let forged = encode(7, HybridClock::TIMESTAMP_MAX + 1);
+        assert_eq!(
+            decode(&forged.try_into().expect("its length")),
+            None,
+            "no version could be given after it"
+        );
         for at in 0..FILE_BYTES {
             let mut other = bytes;
             other[at] ^= 1;

@@ -90,6 +90,49 @@ fn a_part_of_a_large_value_comes_from_another_node_without_the_rest() {
     }
 }
 
+/// Where the value comes before the options, nothing was known of them when it was sent to the replicas.
+#[test]
+fn large_values_of_a_cluster_expire() {
+    const AT_S: u64 = 4_102_444_800;
+    let nodes = RespNode::cluster(3);
+    let (mut one, mut other) = (nodes[0].connect(), nodes[1].connect());
+    let (large, at) = (value(3, 300_000), AT_S.to_string());
+    let words = |command: &str| -> Vec<Vec<u8>> {
+        let word = |word: &str| if word == "LARGE" { large.clone() } else { word.as_bytes().to_vec() };
+        command.split(' ').map(word).collect()
+    };
+    let mut ask = |command: &str| {
+        let words = words(command);
+        let reply = one.ask_bytes(&words.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        String::from_utf8_lossy(&reply).trim_end().to_owned()
+    };
+    let mut lives = |key: &str| {
+        let reply = other.ask(&format!("TTL {key}"));
+        reply[1..].trim_end().parse::<i64>().expect("a number")
+    };
+    for command in ["SET k LARGE EX 1000", "SETEX k 1000 LARGE", "PSETEX k 1000000 LARGE"] {
+        assert_eq!(ask(command), "+OK");
+        assert!((1..=1000).contains(&lives("k")), "{command}: {}", lives("k"));
+        // It is gone with that.
+        assert_eq!(ask("SET k LARGE"), "+OK");
+        assert_eq!(lives("k"), -1);
+    }
+    assert_eq!(ask("SET n LARGE PX 1000000 NX"), "+OK");
+    assert!(lives("n") > 0);
+    assert_eq!(ask(&format!("SET k LARGE EXAT {at}")), "+OK");
+    assert_eq!(ask("SET k LARGE KEEPTTL"), "+OK");
+    assert_eq!(ask("RENAME k r"), "+OK");
+    assert_eq!(ask("EXPIRETIME r"), format!(":{at}"));
+    assert_eq!(ask("APPEND r x"), ":300001");
+    assert_eq!(ask("EXPIRETIME r"), format!(":{at}"));
+    assert_eq!(ask("MULTI"), "+OK");
+    assert_eq!(ask(&format!("SET m LARGE EXAT {at}")), "+QUEUED");
+    assert_eq!(ask("EXEC"), "*1\r\n+OK");
+    assert_eq!(ask("EXPIRETIME m"), format!(":{at}"));
+    assert_eq!(ask("SET m LARGE PXAT 1000"), "+OK");
+    assert_eq!(ask("EXISTS m"), ":0", "it had expired before");
+}
+
 #[test]
 fn a_flush_deletes_what_all_nodes_have() {
     let nodes = RespNode::cluster(3);

@@ -117,14 +117,14 @@ pub trait KeyValue: 'static {
     /// The length from which on a value has to go through [`upload`](KeyValue::upload).
     fn upload_bytes_min(&self) -> u64;
 
-    /// A place for a value that is not to be held in memory.
+    /// A place for a value that is not to be held in memory. What its write asks for may not be known yet, except for its replicas.
     fn upload(
         &self,
         context: &Context,
         key: &[u8],
     ) -> impl Future<Output = Result<Self::Upload, Error>> + use<Self> + 'static;
 
-    /// Stores a value that was uploaded; answers its version.
+    /// Stores a value that was uploaded; answers its version. All of this context counts, and nothing of that of the upload.
     fn put_uploaded<K: AsRef<[u8]> + 'static>(
         &self,
         context: &Context,

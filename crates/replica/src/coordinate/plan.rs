@@ -91,13 +91,18 @@ impl<S: Store> Plan<S> {
 
     /// The plan for a request that its replicas decide about, also if this node is the only one.
     pub(super) fn of_conditional(replica: &Rc<OwnReplica<S>>, context: &Context, key: &[u8]) -> Plan<S> {
-        Plan {
-            waited_ms: context.waited_ms,
-            ttl: context.ttl,
-            durability: context.durability,
-            trace: context.trace,
-            ..Plan::new(replica, Bytes::copy_from_slice(key), context.replicas)
-        }
+        Plan::new(replica, Bytes::copy_from_slice(key), context.replicas).with(context)
+    }
+
+    /// The same with all that a context asks for. A large value is uploaded before all of that may be known.
+    ///
+    /// # Panics
+    /// If it asks for other replicas: the value is on its way to these.
+    pub(super) fn with(self, context: &Context) -> Plan<S> {
+        // By name, so that nothing that a context gets later is forgotten. A precondition is looked at apart.
+        let &Context { replicas, waited_ms, precondition: _, ttl, durability, trace } = context;
+        assert_eq!(replicas, self.replicas, "an upload and its write ask for the same replicas");
+        Plan { waited_ms, ttl, durability, expires_at_ms: OnceCell::new(), trace, ..self }
     }
 
     fn new(replica: &Rc<OwnReplica<S>>, key: Bytes, replicas: Replicas) -> Plan<S> {

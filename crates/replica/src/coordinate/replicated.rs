@@ -218,7 +218,7 @@ impl<S: Store> KeyValue for Replicated<S> {
     ) -> impl Future<Output = Result<Version, Error>> + use<S, K> + 'static {
         let precondition = context.precondition.clone();
         let by = match value.0 {
-            By::Plan(spread) => By::Plan(spread),
+            By::Plan(spread) => By::Plan(spread.with(context)),
             By::Alone(value) => By::Alone(self.own.put_uploaded(context, key, value)),
         };
         async move {

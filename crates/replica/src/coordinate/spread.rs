@@ -4,7 +4,7 @@ use bytes::Bytes;
 use ladoga_cluster::{Failure, Origin, WriteCore};
 use ladoga_model::{Cell, Value, Version};
 use ladoga_runtime::{Address, Gate};
-use ladoga_service::Error;
+use ladoga_service::{Context, Error};
 
 use super::failures::too_few;
 use super::fetch::open_large;
@@ -65,6 +65,11 @@ pub(super) async fn spread_again<S: Store>(
 }
 
 impl<S: Store> Spread<S> {
+    /// The same with all that a context asks for.
+    pub(super) fn with(self, context: &Context) -> Spread<S> {
+        Spread { plan: self.plan.with(context), ..self }
+    }
+
     /// Sends a piece at once, and waits until it is written everywhere.
     pub(super) fn write(self, bytes: &Bytes) -> impl Future<Output = Spread<S>> + use<S> + 'static {
         let Spread { plan, targets } = self;

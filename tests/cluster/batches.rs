@@ -117,6 +117,23 @@ fn lines_of_a_key_keep_their_order_and_each_is_counted_once() {
     }
 }
 
+/// It is longer than what nodes send each other in one piece.
+#[test]
+fn a_value_may_be_as_long_as_a_line_allows() {
+    let cluster = Cluster::start(3);
+    let mut connection = cluster.connect(0);
+    for length in [262_143, 262_144, 327_680, 400_000, 524_000] {
+        let value = "v".repeat(length);
+        let lines = [
+            json!({"op": "put", "key": "k", "value": value, "ttl": "1h"}),
+            json!({"op": "get", "key": "none"}),
+        ];
+        assert_eq!(statuses(&ask(&mut connection, "", &lines)), [201, 404], "{length}");
+        assert!(cluster.get(1, "k", "3/3") == Some(value.into_bytes()), "{length}");
+    }
+    assert!(!cluster.nodes[0].log().contains("panicked"));
+}
+
 #[test]
 fn a_node_that_is_down_fails_the_lines_that_need_it_and_no_others() {
     let mut cluster = Cluster::start(3);

@@ -133,6 +133,24 @@ fn large_values_of_a_cluster_expire() {
     assert_eq!(ask("EXISTS m"), ":0", "it had expired before");
 }
 
+/// They are in memory as a whole, and longer than what nodes send each other in one piece.
+#[test]
+fn a_cluster_stores_values_that_commands_make() {
+    let nodes = RespNode::cluster(3);
+    let (mut one, mut other) = (nodes[0].connect(), nodes[1].connect());
+    let mut whole = value(5, 700_000);
+    assert_eq!(one.ask_bytes(&[b"MSETNX", b"k", &whole, b"n", b"1"]), b":1\r\n");
+    assert_eq!(one.ask("APPEND k xyz"), ":700003\r\n");
+    assert_eq!(one.ask("SETRANGE k 300000 hello"), ":700003\r\n");
+    assert_eq!(one.ask("RENAME k r"), "+OK\r\n");
+    let replies = ["MULTI", "APPEND r !", "EXEC"].map(|command| one.ask(command));
+    assert_eq!(replies[2], "*1\r\n:700004\r\n");
+    whole.extend_from_slice(b"xyz!");
+    whole[300_000..300_005].copy_from_slice(b"hello");
+    assert!(other.ask_bytes(&[b"GET", b"r"]) == [b"$700004\r\n", &whole[..], b"\r\n"].concat());
+    assert!(nodes.iter().all(|node| !node.node.log().contains("panicked")));
+}
+
 #[test]
 fn a_flush_deletes_what_all_nodes_have() {
     let nodes = RespNode::cluster(3);

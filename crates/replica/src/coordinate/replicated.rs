@@ -345,7 +345,7 @@ impl<S: Store> Upload for ReplicatedUpload<S> {
     fn write(self, bytes: Bytes) -> Later<Result<ReplicatedUpload<S>, StoreError>> {
         let by = match self.0 {
             By::Alone(upload) => By::Alone(upload.write(bytes)),
-            By::Plan(spread) => By::Plan(spread.write(&bytes)),
+            By::Plan(spread) => By::Plan(spread.write(bytes)),
         };
         Box::pin(async move {
             Ok(ReplicatedUpload(match by {

@@ -13,7 +13,11 @@ use super::read::newest_version;
 use super::target::Target;
 use super::write::{Outcome, Writing};
 use crate::planted::{Bug, has, note_version};
+use crate::wire::INLINE_BYTES_MAX;
 use ladoga_local::store::{Store, StoreError};
+
+/// What is sent of a value at a time: whoever has all of it in memory gives it as one piece, of whatever length.
+const PIECE_BYTES_MAX: usize = INLINE_BYTES_MAX as usize;
 
 /// A large value on its way to all replicas of its key, in step: a piece is sent once the one before is written
 /// everywhere, so that it is held once. A replica that fails, or does not answer in time, is left out from there on.
@@ -58,7 +62,7 @@ pub(super) async fn spread_again<S: Store>(
     let Some(mut pieces) = open_large(plan, version, holder).await? else { return Ok(None) };
     let mut spread = spread(plan.clone()).await;
     while let Some((bytes, rest)) = pieces.next().await? {
-        spread = spread.write(&bytes).await;
+        spread = spread.write(bytes).await;
         pieces = rest;
     }
     Ok(Some(spread.targets))
@@ -70,10 +74,26 @@ impl<S: Store> Spread<S> {
         Spread { plan: self.plan.with(context), ..self }
     }
 
+    /// Sends what comes next of the value, the first piece of it at once, and waits until all of it is written everywhere.
+    pub(super) fn write(self, mut bytes: Bytes) -> impl Future<Output = Spread<S>> + use<S> + 'static {
+        let mut next_piece = move || bytes.split_to(bytes.len().min(PIECE_BYTES_MAX));
+        let writing = self.write_piece(&next_piece());
+        async move {
+            let mut spread = writing.await;
+            loop {
+                let piece = next_piece();
+                if piece.is_empty() {
+                    return spread;
+                }
+                spread = spread.write_piece(&piece).await;
+            }
+        }
+    }
+
     /// Sends a piece at once, and waits until it is written everywhere.
-    pub(super) fn write(self, bytes: &Bytes) -> impl Future<Output = Spread<S>> + use<S> + 'static {
+    fn write_piece(self, piece: &Bytes) -> impl Future<Output = Spread<S>> + use<S> + 'static {
         let Spread { plan, targets } = self;
-        let write = |target: Target<S>| target.write(&plan, bytes.clone());
+        let write = |target: Target<S>| target.write(&plan, piece.clone());
         let writing: Vec<_> = targets.into_iter().map(|target| target.map(write)).collect();
         async move {
             let mut targets = Vec::with_capacity(writing.len());

@@ -17,7 +17,7 @@ pub(crate) const SKIPS_SINCE: u8 = 10;
 /// The longest frame: a value that is not large, its key, and what stands around them.
 pub const FRAME_BYTES_MAX: usize = 320 << 10;
 
-/// The longest value that is sent in one frame; longer ones are streamed.
+/// The longest value that is sent in one frame; longer ones are streamed, in pieces that are no longer.
 pub(crate) const INLINE_BYTES_MAX: u64 = 256 << 10;
 
 const PREFIX_BYTES: usize = 8;
@@ -105,20 +105,40 @@ pub fn take_frame(input: &mut BytesMut) -> Result<Option<Frame>, FrameError> {
 }
 
 /// Appends a frame whose body `write` writes.
+///
+/// # Panics
+/// If it is too long: callers bound what they send. Then nothing of it stays; half a frame would end the connection, and with it what
+/// all others have asked over it.
 pub(crate) fn put_frame(out: &mut BytesMut, request: u32, kind: u8, write: impl FnOnce(&mut BytesMut)) {
-    let start = out.len();
-    out.put_u64_le(0);
-    out.put_u32_le(request);
-    out.put_u8(kind);
-    write(out);
-    let (prefix, rest) = out[start..].split_at_mut(PREFIX_BYTES);
+    let mut begun = Begun { whole_bytes: out.len(), out };
+    let start = begun.whole_bytes;
+    begun.out.put_u64_le(0);
+    begun.out.put_u32_le(request);
+    begun.out.put_u8(kind);
+    write(begun.out);
+    let (prefix, rest) = begun.out[start..].split_at_mut(PREFIX_BYTES);
     assert!(rest.len() <= FRAME_BYTES_MAX, "a frame of {} bytes; callers bound what they send", rest.len());
     prefix[..4].copy_from_slice(&(rest.len() as u32).to_le_bytes());
     prefix[4..].copy_from_slice(&crc32c::crc32c(rest).to_le_bytes());
+    begun.whole_bytes = begun.out.len();
+}
+
+/// Frames of which the last one is being written: it is taken back if that ends by a panic.
+struct Begun<'a> {
+    out: &'a mut BytesMut,
+    whole_bytes: usize,
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        self.out.truncate(self.whole_bytes);
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use super::*;
 
     fn two_frames() -> BytesMut {
@@ -142,6 +162,23 @@ mod tests {
             }
             assert_eq!(found, [(7, 1, Bytes::from_static(b"body")), (8, 2, Bytes::new())]);
         }
+    }
+
+    /// The peer closed the connection because of the half of it, whatever else was asked over it.
+    #[test]
+    fn nothing_stays_of_a_frame_that_is_too_long() {
+        for write in [
+            (|out: &mut BytesMut| out.put_bytes(0, FRAME_BYTES_MAX - HEADER_BYTES + 1)) as fn(&mut BytesMut),
+            |_| panic!("half of the body cannot be written"),
+        ] {
+            let mut out = two_frames();
+            let put = AssertUnwindSafe(|| put_frame(&mut out, 9, 3, write));
+            assert!(catch_unwind(put).is_err());
+            assert_eq!(out, two_frames());
+        }
+        let mut out = BytesMut::new();
+        put_frame(&mut out, 9, 3, |out| out.put_bytes(0, FRAME_BYTES_MAX - HEADER_BYTES));
+        assert!(take_frame(&mut out).expect("a frame").is_some());
     }
 
     #[test]

@@ -12,6 +12,8 @@ mod answer;
 mod forward;
 mod frame;
 mod hello;
+#[cfg(test)]
+mod longest_tests;
 mod message;
 mod parts;
 mod reader;
@@ -33,7 +35,7 @@ pub use parts::Base;
 pub use request::Request;
 
 pub(crate) use forward::{CONTENDED, FORWARD_BYTES_MAX, FORWARD_VERSIONS_MAX, FORWARDED_BYTES_MAX};
-pub(crate) use frame::{SKIPS_SINCE, frame_bytes};
+pub(crate) use frame::{INLINE_BYTES_MAX, SKIPS_SINCE, frame_bytes};
 pub(crate) use reads::{READS_SINCE, Reads};
 pub(crate) use record::{Record, put_mark, put_record, take_record};
 pub(crate) use traces::{TRACES_MAX, told_traces};

@@ -151,6 +151,32 @@ fn a_cluster_stores_values_that_commands_make() {
     assert!(nodes.iter().all(|node| !node.node.log().contains("panicked")));
 }
 
+/// A write that depends on what is there has several steps, however few nodes the key has.
+#[test]
+fn a_node_that_has_a_key_alone_decides_about_large_values() {
+    let nodes = RespNode::cluster(3);
+    let mut client = nodes[0].connect();
+    assert_eq!(client.ask("LADOGA.REPLICAS 1/1"), "+OK\r\n");
+    let large = value(6, 300_000);
+    // The node that is asked has some of the keys.
+    for n in 0..12 {
+        let key = format!("k{n}");
+        for (before, options, reply) in [
+            ("SETNX", "", ":1"),
+            ("SETNX", "", ":0"),
+            ("SET", "NX", "$-1"),
+            ("SET", "XX", "+OK"),
+            ("SET", "KEEPTTL", "+OK"),
+        ] {
+            let words = [before.as_bytes(), key.as_bytes(), &large, options.as_bytes()];
+            let words = &words[..if options.is_empty() { 3 } else { 4 }];
+            let found = client.ask_bytes(words);
+            assert_eq!(String::from_utf8_lossy(&found), format!("{reply}\r\n"), "{before} {key} {options}");
+        }
+        assert_eq!(client.ask(&format!("APPEND {key} x")), ":300001\r\n");
+    }
+}
+
 #[test]
 fn a_flush_deletes_what_all_nodes_have() {
     let nodes = RespNode::cluster(3);

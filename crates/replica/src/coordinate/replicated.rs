@@ -24,7 +24,7 @@ use super::starting::until_it_may_coordinate;
 use crate::own::OwnReplica;
 use crate::planted::{note_time, note_version, noted_time};
 use ladoga_local::OneNode;
-use ladoga_local::store::{LocalStore, Store};
+use ladoga_local::store::Store;
 
 /// How often a large value is looked up again, if it was replaced before it could be opened.
 const OPENS_MAX: usize = 3;
@@ -198,35 +198,23 @@ impl<S: Store> KeyValue for Replicated<S> {
         context: &Context,
         key: &[u8],
     ) -> impl Future<Output = Result<ReplicatedUpload<S>, Error>> + use<S> + 'static {
-        let by = match Plan::of(&self.replica, context, key) {
-            Some(plan) => By::Plan(plan),
-            None => By::Alone(self.own.upload(context, key)),
-        };
-        async move {
-            Ok(ReplicatedUpload(match by {
-                By::Alone(upload) => By::Alone(upload.await?),
-                By::Plan(plan) => By::Plan(spread(plan).await),
-            }))
-        }
+        // Also if this node is the only one: a precondition may come with the write, and that is decided by a plan.
+        let plan = Plan::of_conditional(&self.replica, context, key);
+        async move { Ok(ReplicatedUpload(spread(plan).await)) }
     }
 
     fn put_uploaded<K: AsRef<[u8]> + 'static>(
         &self,
         context: &Context,
-        key: K,
+        _: K,
         value: FinishedUpload<S>,
     ) -> impl Future<Output = Result<Version, Error>> + use<S, K> + 'static {
-        let precondition = context.precondition.clone();
-        let by = match value.0 {
-            By::Plan(spread) => By::Plan(spread.with(context)),
-            By::Alone(value) => By::Alone(self.own.put_uploaded(context, key, value)),
-        };
+        let (spread, precondition) = (value.0.with(context), context.precondition.clone());
         async move {
-            match by {
-                By::Alone(written) => written.await,
-                By::Plan(spread) if precondition.is_none() => spread.commit().await,
-                By::Plan(spread) => Box::pin(write_uploaded_if(spread, precondition)).await,
+            if precondition.is_none() {
+                return spread.commit().await;
             }
+            Box::pin(write_uploaded_if(spread, precondition)).await
         }
     }
 
@@ -331,40 +319,21 @@ async fn get<S: Store>(plan: Plan<S>) -> Result<Option<StoredCell>, Error> {
     Err(Error::Contended("the value is replaced faster than it can be read"))
 }
 
-type OwnUpload<S> = <<S as Store>::Local as LocalStore>::Upload;
-
 /// A large value on its way to those who have to answer.
-pub struct ReplicatedUpload<S: Store>(By<OwnUpload<S>, Spread<S>>);
+pub struct ReplicatedUpload<S: Store>(Spread<S>);
 
 /// The same, all of which has arrived.
-pub struct FinishedUpload<S: Store>(By<<OwnUpload<S> as Upload>::Finished, Spread<S>>);
+pub struct FinishedUpload<S: Store>(Spread<S>);
 
 impl<S: Store> Upload for ReplicatedUpload<S> {
     type Finished = FinishedUpload<S>;
 
     fn write(self, bytes: Bytes) -> Later<Result<ReplicatedUpload<S>, StoreError>> {
-        let by = match self.0 {
-            By::Alone(upload) => By::Alone(upload.write(bytes)),
-            By::Plan(spread) => By::Plan(spread.write(bytes)),
-        };
-        Box::pin(async move {
-            Ok(ReplicatedUpload(match by {
-                By::Alone(upload) => By::Alone(upload.await?),
-                By::Plan(spread) => By::Plan(spread.await),
-            }))
-        })
+        let written = self.0.write(bytes);
+        Box::pin(async move { Ok(ReplicatedUpload(written.await)) })
     }
 
     fn finish(self) -> Later<Result<FinishedUpload<S>, StoreError>> {
-        let by = match self.0 {
-            By::Alone(upload) => By::Alone(upload.finish()),
-            By::Plan(spread) => By::Plan(spread),
-        };
-        Box::pin(async move {
-            Ok(FinishedUpload(match by {
-                By::Alone(finished) => By::Alone(finished.await?),
-                By::Plan(spread) => By::Plan(spread),
-            }))
-        })
+        Box::pin(ready(Ok(FinishedUpload(self.0))))
     }
 }

@@ -7,7 +7,7 @@ use ladoga_node::embedded::Embedded;
 use ladoga_node::peers::wire::{Answer, Origin, Request};
 
 use crate::client::Client;
-use crate::cluster::{Cluster, with_time};
+use crate::cluster::{Cluster, PATIENCE_MS, with_time};
 use crate::peer::{Deadline, Peer};
 
 const QUORUM_TIMEOUT_MS: u64 = 1_000;
@@ -74,6 +74,25 @@ fn a_replica_that_does_not_answer_holds_up_a_large_put_no_longer_than_a_request(
         let answer = client.answer();
         assert_eq!(answer.status, 201, "two of three have it: {}", answer.text());
     }
+}
+
+/// Each large `PUT` waited for it, as long as for any request, although it was known that it cannot be reached.
+#[test]
+fn a_peer_that_is_frozen_holds_up_no_large_put_that_needs_it_not() {
+    let cluster = with_time(2, PATIENCE_MS);
+    let [works, frozen] = &cluster.peers[..] else { panic!("two peers") };
+    frozen.freeze();
+    cluster.wait_until(|report| {
+        report["nodes"].as_array().expect("nodes").iter().any(|node| node["state"] == "unreachable")
+    });
+    let mut client = put(&cluster);
+    let (number, ()) = works.asked(upload);
+    works.answer(number, &Answer::Opened(STREAM));
+    take_value(works, Origin::Client);
+    assert_eq!(client.answer().status, 201);
+    cluster.wait_until(|report| {
+        report["nodes"].as_array().expect("nodes").iter().any(|node| node["hints_waiting"] == 1)
+    });
 }
 
 /// The next peer that is asked to stream the value.

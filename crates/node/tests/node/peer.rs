@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -42,6 +42,8 @@ struct Said {
     output: Mutex<Option<TcpStream>>,
     /// Whether it answers nothing by itself any more.
     is_mute: AtomicBool,
+    /// Whether it does nothing any more.
+    is_frozen: AtomicBool,
     /// Frames that had reads.
     frames_of_reads: AtomicUsize,
     /// How many times it was asked to be compared.
@@ -76,6 +78,10 @@ impl Peer {
             output.write_all(b"HTTP/1.1 101 Switching Protocols\r\n\r\n").expect("a node that reads");
             *saying.output.lock().expect("no panic") = Some(output);
             listen(&mut socket, &saying, &send, (id, other, versions, list));
+            // Whoever connects from now on waits for a greeting.
+            while saying.is_frozen.load(Ordering::SeqCst) {
+                thread::park();
+            }
         });
         Peer { asked, said }
     }
@@ -124,6 +130,15 @@ impl Peer {
     /// How many times it was asked to be compared, so far.
     pub(crate) fn comparisons(&self) -> usize {
         self.said.comparisons.load(Ordering::SeqCst)
+    }
+
+    /// Its connection is given up while it owes an answer, and it greets on no other one.
+    pub(crate) fn freeze(&self) {
+        self.is_mute(true);
+        self.asked(|request| matches!(request, Request::Statement(_)).then_some(()));
+        self.said.is_frozen.store(true, Ordering::SeqCst);
+        let output = self.said.output.lock().expect("no panic");
+        output.as_ref().expect("a connection").shutdown(Shutdown::Both).expect("a connection");
     }
 
     /// Whether it answers nothing but what the test says.

@@ -257,6 +257,13 @@ impl<S: Store> Plan<S> {
         self.nodes().iter().position(|&node| node == self.cluster().own)
     }
 
+    /// Whether the node at a place cannot be spoken with now, as far as this one knows: it could not be reached, and nothing has changed.
+    pub(super) fn is_away(&self, replica: usize) -> bool {
+        let peer = &self.cluster().peers[self.node(replica).index()];
+        // (It may have been recorded because of somebody else who claims to be the peer.)
+        !peer.is_reachable() && !self.link(replica).is_up()
+    }
+
     pub(super) fn link(&self, replica: usize) -> &Rc<PeerLink> {
         self.replica.peers.link(self.node(replica))
     }

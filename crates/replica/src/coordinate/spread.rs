@@ -1,4 +1,6 @@
+use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::{self, Poll};
 
 use bytes::Bytes;
 use ladoga_cluster::{Failure, Origin, WriteCore};
@@ -14,7 +16,7 @@ use super::target::Target;
 use super::write::{Outcome, Writing};
 use crate::planted::{Bug, has, note_version};
 use crate::wire::INLINE_BYTES_MAX;
-use ladoga_local::store::{Store, StoreError};
+use ladoga_local::store::{Later, Store, StoreError};
 
 /// What is sent of a value at a time: whoever has all of it in memory gives it as one piece, of whatever length.
 const PIECE_BYTES_MAX: usize = INLINE_BYTES_MAX as usize;
@@ -30,14 +32,42 @@ pub(super) struct Spread<S: Store> {
 /// A large value at the replicas of its key, by their places; or why one has not got it.
 pub(super) type Targets<S> = Vec<Result<Target<S>, Failure>>;
 
-/// Begins to write a large value to the nodes of its key.
+/// Begins to write a large value to the nodes of its key. Once as many have a place for it as have to answer, peers that cannot be
+/// reached, as far as this node knows, are waited for no longer: they get hints.
 pub(super) async fn spread<S: Store>(plan: Plan<S>) -> Spread<S> {
-    let opening: Vec<_> = (0..plan.nodes().len()).map(|place| Target::open(&plan, place)).collect();
-    let mut targets = Vec::with_capacity(opening.len());
-    for target in opening {
-        targets.push(target.await);
+    let asked = (0..plan.nodes().len()).map(|place| Target::open(&plan, place));
+    let mut opening: Vec<_> = asked.map(Opening::Asked).collect();
+    poll_fn(|context| {
+        opening.iter_mut().for_each(|opening| opening.poll(context));
+        let opened = opening.iter().filter(|opening| matches!(opening, Opening::Done(Ok(_)))).count();
+        let is_enough = opened >= plan.replicas.ack as usize;
+        let is_over = |(place, opening): (usize, &Opening<S>)| {
+            matches!(opening, Opening::Done(_)) || is_enough && plan.is_away(place)
+        };
+        if opening.iter().enumerate().all(is_over) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    let targets = opening.into_iter().map(|opening| match opening {
+        Opening::Asked(_) => Err(Failure::Unreachable),
+        Opening::Done(target) => target,
+    });
+    Spread { targets: targets.collect(), plan }
+}
+
+/// A place for a large value at a replica, which was asked for.
+enum Opening<S: Store> {
+    Asked(Later<Result<Target<S>, Failure>>),
+    Done(Result<Target<S>, Failure>),
+}
+
+impl<S: Store> Opening<S> {
+    fn poll(&mut self, context: &mut task::Context<'_>) {
+        if let Opening::Asked(asked) = self
+            && let Poll::Ready(target) = asked.as_mut().poll(context)
+        {
+            *self = Opening::Done(target);
+        }
     }
-    Spread { plan, targets }
 }
 
 /// Sends a large value from the replica that has it to all of its key, through the memory of a piece, so that it can be stored

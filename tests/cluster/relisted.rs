@@ -128,6 +128,36 @@ fn a_node_that_comes_back_into_the_list_does_not_vouch_for_what_it_missed() {
     wait_until("a node that has copied the data of the others", || is_whole(&cluster, 2));
 }
 
+/// The list was the same for them, so that they took their own word for what had been deleted meanwhile.
+#[test]
+fn what_the_others_have_is_not_used_after_a_node_ran_on_its_own() {
+    let mut cluster = in_order(Cluster::launch(quick(launches(3))));
+    let mut known = write_before(&cluster, "3/3");
+    wait_until_all_have_spoken(&cluster);
+    cluster.nodes.iter_mut().for_each(Node::stop);
+    fs::remove_file(cluster.nodes[2].data().join("nodes")).expect("its list");
+    cluster.nodes[2].relaunch(|launch| launch.without("--cluster"));
+    for _ in 0..2 {
+        start(&mut cluster.nodes[2..]);
+        write_meanwhile(&cluster, &mut known, "", 2);
+        cluster.nodes[2].stop();
+    }
+    list_anew(&mut cluster.nodes);
+    start(&mut cluster.nodes);
+    let is_outdated =
+        |cluster: &Cluster, node: usize| cluster.report(node)["replica_state"]["outdated"] == true;
+    wait_until("nodes that have met", || is_outdated(&cluster, 0) && is_outdated(&cluster, 1));
+    assert!(is_whole(&cluster, 2));
+    refused(&cluster, &known, &[0, 1, 2], "2/3");
+    for node in &mut cluster.nodes[..2] {
+        node.stop();
+        fs::remove_dir_all(node.data()).expect("its directory");
+    }
+    start(&mut cluster.nodes[..2]);
+    wait_until("nodes that have copied everything", || (0..2).all(|node| is_whole(&cluster, node)));
+    wait_until("all answers", || refused(&cluster, &known, &[0, 1, 2], "2/3") == 0);
+}
+
 /// A cluster of three that was made one of five. One of the three nodes missed what was acknowledged, and nobody has hints for it.
 fn grown() -> (Cluster, Known) {
     let mut launches = quick(launches(5));

@@ -73,6 +73,13 @@ impl Launch {
         self
     }
 
+    /// Without a flag that was set.
+    pub(crate) fn without(mut self, name: &str) -> Launch {
+        let at = self.flags.iter().position(|flag| flag == name).expect("a flag that was set");
+        self.flags.drain(at..at + 2);
+        self
+    }
+
     /// What a flag is set to.
     pub(crate) fn flag_value(&self, name: &str) -> String {
         let at = self.flags.iter().position(|flag| flag == name).expect("a flag that was set");

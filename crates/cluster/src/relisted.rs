@@ -11,6 +11,23 @@ impl KeptState {
         self.names.is_none() && self.durable.met.len() == nodes
     }
 
+    /// Whether the node has run on its own since it was in a list.
+    pub fn is_alone(&self) -> bool {
+        // (A copy of another node's directory was about no node.)
+        self.names.as_ref().is_some_and(Vec::is_empty) && !self.durable.departed.is_none()
+    }
+
+    /// The state of the same node in no list: all others have left it. If they come back, they are new.
+    #[must_use]
+    pub fn in_no_list(self) -> KeptState {
+        let durable = self.durable;
+        let met = durable.met.iter().map(|met| met.incarnation);
+        let departed = met.fold(durable.departed.later(durable.incarnation), Incarnation::later);
+        let durable =
+            Durable { departed, met: Vec::new(), remembered: Vec::new(), joining: Vec::new(), ..durable };
+        KeptState { durable, names: Some(Vec::new()) }
+    }
+
     /// The state of the same node in the list with these names.
     ///
     /// What is known of a node stays with its name. A node that was not in the list before is taken for one that had another
@@ -19,10 +36,9 @@ impl KeptState {
     /// one that it is expected to have had, also that of its own if it has left the list and comes back.
     #[must_use]
     pub fn in_list(self, names: &[u64]) -> Durable {
-        let is_by_place = self.is_by_place(names.len());
+        let (is_by_place, is_alone) = (self.is_by_place(names.len()), self.is_alone());
         let KeptState { durable, names: before } = self;
-        // (A copy of another node's directory was about no node.)
-        let before = before.filter(|before| !before.is_empty());
+        let before = before.filter(|before| is_alone || !before.is_empty());
         let Some(before) = before else {
             let has_places = !is_by_place && !durable.met.is_empty();
             // What is known by the places of another list is known of nobody.
@@ -58,8 +74,8 @@ impl KeptState {
             next.joining.push(durable.joining.get(place).copied().unwrap_or_default());
         }
         if next.relisting != Relisting::Done {
-            // A list has 64 at most.
-            let copies_of_all = before.len() as u8;
+            // A list has 64 at most; a node on its own is all of them.
+            let copies_of_all = before.len().max(1) as u8;
             next.copies_of_all = match next.copies_of_all {
                 0 => copies_of_all,
                 earlier => earlier.min(copies_of_all),
@@ -147,6 +163,22 @@ mod tests {
         assert_eq!(shrunk.departed, met(4).incarnation);
         let again = KeptState { durable: shrunk, names: names(&[A, B]) }.in_list(&[A, B, C]);
         assert!(again.met[2].incarnation.supersedes(met(4).incarnation), "as it was when it left");
+    }
+
+    #[test]
+    fn all_others_are_new_to_a_node_that_has_run_on_its_own() {
+        let alone = kept(Some(vec![A, B, C])).in_no_list();
+        assert!(alone.is_alone() && alone.durable.is_whole && alone.durable.departed == met(4).incarnation);
+        let again = Durable::decode(&alone.durable.encode(&[])).expect("what was kept");
+        assert_eq!(again, alone, "it is known once it is started again, too");
+        let state = again.in_list(&[A, B, C]);
+        assert!(state.is_whole && state.relisting == Relisting::Pulls && state.copies_of_all == 1);
+        for other in 1..3 {
+            assert!(state.joining[other] && state.met[other].incarnation.supersedes(met(4).incarnation));
+        }
+        let met_nobody = Durable { incarnation: met(1).incarnation, ..Durable::default() };
+        let met_nobody = KeptState { durable: met_nobody, names: Some(vec![A]) };
+        assert!(!met_nobody.is_alone() && met_nobody.in_no_list().is_alone());
     }
 
     #[test]

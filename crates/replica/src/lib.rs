@@ -37,7 +37,7 @@ pub mod wire;
 
 pub use ladoga_cluster::NodeList;
 
-pub use cluster::{Cluster, check_files};
+pub use cluster::{Cluster, check_files, leave_list};
 pub use coordinate::Replicated;
 pub use membership::{Membership, MembershipError, MembershipFile, PeerLimits, Provenance};
 pub use own::{Bounds, OwnReplica};

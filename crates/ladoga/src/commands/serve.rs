@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ladoga_env::Env;
 use ladoga_env::real::RealDisk;
 use ladoga_node::embedded::Embedded;
-use ladoga_node::peers::{Membership, MembershipFile};
+use ladoga_node::peers::{Membership, MembershipFile, leave_list};
 use ladoga_node::{Config, Node, Placement, RespSettings};
 use ladoga_storage::{MEMORY_BYTES_MIN, Options, count_tables};
 use rustix::process::{getppid, set_parent_process_death_signal};
@@ -81,6 +81,8 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
         let kept =
             MembershipFile::keep(&env, &settings.data, &membership.nodes, membership.own).map_err(failed)?;
         node.join(&env, &settings.data, &kept, &store).map_err(failed)?;
+    } else {
+        leave_list(&*env.disk, &settings.data).map_err(failed)?;
     }
     let disk_reads = store.no_rings().map_or_else(|| "io_uring".to_owned(), |why| format!("threads ({why})"));
     node.open(Arc::new(store));

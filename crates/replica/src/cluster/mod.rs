@@ -1,14 +1,17 @@
 //! The cluster as this node sees it: shared by all its event loops.
 //!
 //! - `report`: what `/v0/cluster` says; `metrics`: what `/metrics` does; `progress`: how far repair is
-//! - `observers`: who is told of every cell that is written; `listed`: what becomes of the state of a node in another list of nodes
+//! - `observers`: who is told of every cell that is written; `listed`: what becomes of the state of a node in another list of nodes,
+//!   `alone`: and in none
 
+mod alone;
 mod listed;
 mod metrics;
 mod observers;
 mod progress;
 mod report;
 
+pub use alone::leave_list;
 pub(crate) use progress::RepairProgress;
 
 use std::borrow::Cow;
@@ -19,7 +22,7 @@ use std::sync::{Arc, OnceLock};
 use crate::planted::{Bug, has};
 use ladoga_access::PeerSecret;
 use ladoga_cluster::{
-    ClockReading, Durable, Incarnation, NodeId, NodeList, Opening, Placement, random_of_list,
+    ClockReading, Durable, Incarnation, KeptState, NodeId, NodeList, Opening, Placement, random_of_list,
 };
 use ladoga_env::{Clock, Disk, Env, Net};
 use ladoga_local::store::{Arrivals, CellGate, CellObserver};
@@ -210,7 +213,9 @@ impl Cluster {
                 let is_by_place = state.as_ref().is_some_and(|state| state.is_by_place(names.len()));
                 hints::follow_names(disk, &hints_dir, &names, is_by_place)?;
                 let listed = state.as_ref().and_then(|state| state.names.as_ref());
-                was_listed = listed.is_some_and(|listed| listed.contains(&names[self.own.index()]));
+                let is_alone = state.as_ref().is_some_and(KeptState::is_alone);
+                was_listed =
+                    is_alone || listed.is_some_and(|listed| listed.contains(&names[self.own.index()]));
                 state.map(|state| listed::of_this_list(self, state, &names)).ok_or(Incarnation(kept.store))
             }
         };

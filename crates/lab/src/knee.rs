@@ -26,7 +26,7 @@ const RATE_FIRST: u64 = 1_000;
 const RATE_MAX: u64 = 100_000_000;
 /// The search ends once the bounds are so close to each other.
 const PRECISION: f64 = 0.05;
-/// A run that answers less than this part of its rate did not hold the rate.
+/// A run that keeps less than this part of its rate did not hold it.
 const KEPT_SHARE: f64 = 0.98;
 
 /// What is known: the highest rate that held, and the lowest that did not.
@@ -184,12 +184,15 @@ fn try_rate(options: &Options, slo: &Slo, rate: u64, interruption: &Interruption
     if stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
-    let mut reasons: Vec<String> =
-        slo.check(&outcome, options.allow_misses).iter().map(ToString::to_string).collect();
-    if outcome.per_second() < rate as f64 * KEPT_SHARE {
-        reasons.push("the rate was not kept".to_owned());
-    }
+    let reasons = reasons(slo, &outcome, options.allow_misses);
     Ok(Some(Step::new(rate, &outcome, reasons)))
+}
+
+/// Why the rate did not hold.
+fn reasons(slo: &Slo, outcome: &stats::RunOutcome, misses_are_good: bool) -> Vec<String> {
+    let broken = slo.check(outcome, misses_are_good);
+    let not_kept = (outcome.due().kept_share() < KEPT_SHARE).then(|| "the rate was not kept".to_owned());
+    broken.iter().map(ToString::to_string).chain(not_kept).collect()
 }
 
 fn conclusion(slo: &Slo, search: Search, end: End) -> String {
@@ -325,6 +328,21 @@ mod tests {
         assert_eq!(data["generator"]["limits"], json!(["cpu", "late"]));
         assert_eq!(data["curve"][0]["generator"]["limits"], json!(["late"]));
         assert_eq!(json_of("http://a", &slo, (search, End::Found), &fine)["generator"]["limits"], json!([]));
+    }
+
+    /// What was in flight when a run ended counted as not kept: a server whose answers take a tenth of a second had a knee of 10 requests/sec.
+    #[test]
+    fn answers_that_take_long_do_not_lower_the_knee() {
+        let slo = Slo::parse("p99<500ms").unwrap();
+        let mut outcome = RunOutcome::new(Some(500.0));
+        (outcome.elapsed_ns, outcome.complete, outcome.unanswered) = (2_000_000_000, 950, 50);
+        let latencies = outcome.latencies.at(Class::Success, Method::Get);
+        latencies.corrected.record_n(100_000_000, 950).unwrap();
+        latencies.uncorrected.record_n(100_000_000, 950).unwrap();
+        outcome.left.waited_for_turns(0..50, |turn| (50 - turn) * 2_000_000);
+        assert_eq!(reasons(&slo, &outcome, false), [""; 0]);
+        (outcome.complete, outcome.unanswered) = (500, 500);
+        assert_eq!(reasons(&slo, &outcome, false), ["the rate was not kept"]);
     }
 
     /// What held before the end was told as the knee.

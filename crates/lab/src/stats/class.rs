@@ -48,6 +48,11 @@ impl Class {
         }
     }
 
+    /// Whether an answer came, whatever it says.
+    pub(crate) const fn is_answer(self) -> bool {
+        matches!(self, Self::Success | Self::Status(_))
+    }
+
     /// Whether it is an error. A miss is one unless it was asked for: it is no read of data. A redirection is none, as
     /// for wrk.
     pub(crate) const fn is_failure(self, misses_are_good: bool) -> bool {

@@ -4,6 +4,7 @@ mod answers;
 mod class;
 mod connection_error;
 mod cpu;
+mod due;
 mod failures;
 mod interval;
 mod latencies;

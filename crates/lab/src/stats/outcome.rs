@@ -3,6 +3,7 @@ use hdrhistogram::Histogram;
 use super::answers::Answers;
 use super::class::Class;
 use super::connection_error::ConnectionError;
+use super::due::{Due, on_their_way};
 use super::failures::Failures;
 use super::interval::Second;
 use super::latencies::{Latencies, add, ns_histogram};
@@ -137,8 +138,23 @@ impl RunOutcome {
 
     /// Requests without an answer that count as errors.
     pub(crate) fn lost(&self) -> u64 {
-        let is_answer = |class, _| matches!(class, Class::Success | Class::Status(_));
-        self.left.lost(self.latencies.sum(is_answer).uncorrected.max())
+        self.left.lost(self.took().max())
+    }
+
+    /// How long answers took since their requests were sent.
+    fn took(&self) -> Histogram<u64> {
+        self.latencies.sum(|class, _| class.is_answer()).uncorrected
+    }
+
+    /// What was due in an open loop, and how much of it was not kept.
+    pub(crate) fn due(&self) -> Due {
+        let on_their_way = on_their_way(&self.took(), self.elapsed_ns);
+        Due {
+            answered: self.complete,
+            failed: self.latencies.count(|class| !class.is_answer()),
+            unanswered: self.unanswered,
+            behind: self.unanswered.saturating_sub(on_their_way),
+        }
     }
 
     pub(crate) fn failures(&self, misses_are_good: bool) -> Failures {

@@ -1,7 +1,7 @@
 //! Rounds of one stage on one server belong together: their middle and their spread are what a reader wants first.
 
 use crate::record::{Latency, Report, Run};
-use crate::stats::RATE_REACHED;
+use crate::stats::Due;
 
 /// The rounds of a stage.
 pub(super) struct Group<'a> {
@@ -81,10 +81,11 @@ impl Group<'_> {
         order[(order.len() - 1) / 2].0
     }
 
-    /// The part of the wanted rate that the median of the rounds reached, if that is less than nearly all of it.
+    /// The part of the wanted rate that the median of the rounds answered, if the median did not reach it.
     pub(super) fn missed_rate(&self) -> Option<f64> {
-        let share = self.spread(|run| run.rate.map(|rate| run.per_second / rate))?.median;
-        (share < RATE_REACHED).then_some(share)
+        let kept = self.spread(|run| run.rate.map(|_| run.due().kept_share()))?.median;
+        let reached = self.spread(|run| run.rate.map(|rate| run.per_second / rate))?.median;
+        (!Due::is_reached(kept)).then_some(reached)
     }
 }
 
@@ -112,6 +113,9 @@ mod tests {
         assert_eq!(spread, Some(Spread { low: 900.0, median: 2250.0, high: 8100.0 }));
         assert_eq!(groups[0].typical(), 2, "900, 1,800, 2,700 and 8,100: the lower of the two in the middle");
         assert_eq!(groups[0].missed_rate(), Some(0.9));
+        let on_their_way = Run { behind: Some(0), ..report.runs[0].clone() };
+        let alone = Group { title: String::new(), runs: vec![(0, &on_their_way)] };
+        assert_eq!(alone.missed_rate(), None, "what is on its way at the end is kept");
         assert_eq!((groups[1].latency(|latency| latency.p99), groups[1].errors()), (None, None));
     }
 

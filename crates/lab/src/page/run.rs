@@ -55,7 +55,11 @@ fn remarks(run: &Run, cores: usize) -> String {
         ));
     }
     if let Some(rate) = run.missed_rate() {
-        remarks.push(format!("The rate was not reached: {}/s were asked for, {}/s answered. Latencies are those of a queue that grew.", count(rate), count(run.per_second)));
+        let queue = if run.queue_grew() { " Latencies are those of a queue that grew." } else { "" };
+        let [asked, answered] = [rate, run.per_second].map(count);
+        remarks.push(format!(
+            "The rate was not reached: {asked}/s were asked for, {answered}/s answered.{queue}"
+        ));
     }
     if let Some(busy) = run.disturbance.other_cores.filter(|_| run.disturbance.is_notable(cores)) {
         remarks.push(format!("Other processes used {busy:.1} of the machine's {cores} cores meanwhile."));

@@ -171,8 +171,11 @@ fn title_of_run(report: &Report, run: &Run) -> String {
     if has_rounds { format!("{title}, round {}", run.round) } else { title }
 }
 
-const NOT_REACHED: &str =
-    "<small class=\"bad\">rate not reached: latencies here are those of a queue that grew</small>";
+/// Beside a rate that was not reached.
+fn not_reached(run: &Run) -> String {
+    let queue = if run.queue_grew() { ": latencies here are those of a queue that grew" } else { "" };
+    format!("<small class=\"bad\">rate not reached{queue}</small>")
+}
 
 /// Every published figure above ours, beside the settings of both; nothing if there are none.
 pub(super) fn published(report: &Report) -> String {
@@ -220,7 +223,7 @@ fn beside_published(
     ];
     let has_any = |of: FigureOf| run.published.iter().any(|figure| of(figure).is_some());
     let shown = || sources.iter().filter(|(_, of)| has_any(*of));
-    let mark = run.missed_rate().map_or("", |_| NOT_REACHED);
+    let mark = run.missed_rate().map_or_else(String::new, |_| not_reached(run));
     let mut name = format!(
         "<td class=\"published\" rowspan=\"{}\"><a href=\"#run-{number}\">{}</a><small>{}</small>{mark}</td>",
         shown().count(),

@@ -22,7 +22,7 @@ fn the_page_holds_its_report_and_needs_no_network() {
         "Rate not reached in put at 1,000/s and 1 more",
         "<span class=\"bad\">503</span></td><td data-label=\"count\">10</td><td data-label=\"share\">0.11 %</td>",
         "<a href=\"#stage-1\">get at 1,000/s</a>",
-        "5 requests were due by the end and had no answer; no percentile contains them. 3 of them are errors.",
+        "1,000 requests were due by the end and had no answer; no percentile contains them. 3 of them are errors.",
         "6.40 ms",
         "class=\"mark flush\"",
         "Errors, share of requests",

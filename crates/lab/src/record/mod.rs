@@ -12,7 +12,7 @@ pub(crate) use of_outcome::{Described, run_of};
 
 use serde::{Deserialize, Serialize};
 
-use crate::stats::{Class, ERROR_KINDS, Failures, RATE_REACHED};
+use crate::stats::{Class, Due, ERROR_KINDS, Failures};
 
 /// The name of the server that is ours.
 pub(crate) const OWN: &str = "ladoga";
@@ -106,6 +106,9 @@ pub(crate) struct Run {
     /// Requests without an answer that count as errors. Reports of older programs do not have it.
     #[serde(default)]
     pub(crate) lost: Option<u64>,
+    /// Requests without an answer that are more than may be on their way. Reports of older programs do not have it.
+    #[serde(default)]
+    pub(crate) behind: Option<u64>,
     pub(crate) latency: Option<Latency>,
     pub(crate) uncorrected: Option<Latency>,
     /// Percentile and value, up to the highest one.
@@ -135,9 +138,25 @@ impl Run {
         self.answers.iter().any(|answer| answer.count > 0 && !self.is_error(answer))
     }
 
-    /// The rate that was asked for, if it was not reached: latencies are those of a queue that grew, then.
+    /// The rate that was asked for, if it was not reached.
     pub(crate) fn missed_rate(&self) -> Option<f64> {
-        self.rate.filter(|rate| self.per_second < RATE_REACHED * rate)
+        self.rate.filter(|_| !Due::is_reached(self.due().kept_share()))
+    }
+
+    /// What was due in an open loop. Older programs did not tell what was behind from what was on its way.
+    pub(crate) fn due(&self) -> Due {
+        let failed = self.answers.iter().filter(|answer| !Class::named(&answer.class).is_answer());
+        Due {
+            answered: self.requests,
+            failed: failed.map(|answer| answer.count).sum(),
+            unanswered: self.unanswered,
+            behind: self.behind.unwrap_or(self.unanswered),
+        }
+    }
+
+    /// Whether latencies are those of a queue that grew: of connections that answered until the end, requests are behind.
+    pub(crate) fn queue_grew(&self) -> bool {
+        self.due().behind > self.lost()
     }
 
     pub(crate) fn failures(&self) -> Failures {

@@ -75,6 +75,7 @@ pub(crate) fn run_of(outcome: &RunOutcome, described: Described) -> Run {
         connect_errors: outcome.errors.connect,
         unanswered: outcome.unanswered,
         lost: Some(outcome.lost()),
+        behind: Some(outcome.due().behind),
         latency,
         uncorrected: latency_of(&all.uncorrected),
         spectrum: spectrum_of(&all.corrected),

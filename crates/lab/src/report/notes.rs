@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::stats::{Class, Latencies, Limit, RATE_REACHED, RunOutcome};
+use crate::stats::{Class, Due, Latencies, Limit, RunOutcome};
 use crate::units::{counted, format_metric, format_time_us};
 
 /// What was asked for, as far as a note depends on it.
@@ -18,8 +18,6 @@ pub(crate) struct Asked {
 /// A part of the answers that is not worth a note: of a workload, and of anything else.
 const MISSES_MAX: f64 = 0.01;
 const OTHER_MISSES_MAX: f64 = 0.5;
-/// A rate that was missed by fewer requests was not missed.
-const UNANSWERED_MIN: u64 = 100;
 
 /// Which part of the answers were `404`.
 pub(crate) fn misses_share(outcome: &RunOutcome) -> f64 {
@@ -83,11 +81,14 @@ pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Writ
     }
     if let Some(rate) = missed_rate(outcome) {
         let [asked, answered] = [rate, outcome.per_second()].map(format_metric);
+        let due = outcome.due();
         let is_generator = |limit: &Limit| matches!(limit, Limit::Cpu(_) | Limit::Late(_));
         let why = if outcome.limits().iter().any(is_generator) {
             "the generator was the limit, as said above"
         } else if outcome.errors.connect > 0 {
             "connections could not be made, as said above"
+        } else if due.failed > due.behind {
+            "requests timed out, or their connections broke, as said above"
         } else {
             "the connections were waiting, for answers or in delay() of a script: that was the limit, or their number (-c)"
         };
@@ -103,11 +104,10 @@ pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Writ
     Ok(())
 }
 
-/// The rate that was asked for, if it was not reached by more than what was on its way at the end.
+/// The rate that was asked for, if it was not reached.
 fn missed_rate(outcome: &RunOutcome) -> Option<f64> {
-    let is_missed =
-        |rate: &f64| outcome.per_second() < RATE_REACHED * rate && outcome.unanswered > UNANSWERED_MIN;
-    outcome.rate.filter(is_missed).filter(|_| outcome.complete > 0 && !outcome.is_interrupted)
+    let is_missed = !Due::is_reached(outcome.due().kept_share());
+    outcome.rate.filter(|_| is_missed && outcome.complete > 0 && !outcome.is_interrupted)
 }
 
 /// Answers by class, if there are any but successful ones.
@@ -241,6 +241,18 @@ mod tests {
         assert!(text.contains("answered; the generator was the limit"), "{text}");
         outcome.unanswered = 3;
         assert!(!notes(&outcome).contains("not reached"));
+    }
+
+    /// A server without a queue was said to have one: answers take 150 ms, and so many were on their way.
+    #[test]
+    fn a_rate_that_is_answered_late_is_reached() {
+        let mut outcome = RunOutcome::new(Some(800.0));
+        (outcome.complete, outcome.elapsed_ns, outcome.unanswered) = (2_280, 3_000_000_000, 120);
+        let latencies = outcome.latencies.at(Class::Success, Method::Get);
+        latencies.corrected.record_n(150_000_000, 2_280).unwrap();
+        latencies.uncorrected.record_n(150_000_000, 2_280).unwrap();
+        outcome.left.waited_for_turns(0..120, |turn| (120 - turn) * 1_250_000);
+        assert!(!notes(&outcome).contains("not reached"), "{}", notes(&outcome));
     }
 
     #[test]

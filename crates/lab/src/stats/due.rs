@@ -33,6 +33,9 @@ pub(crate) struct Due {
 }
 
 impl Due {
+    /// A run that keeps this part of its rate has reached it.
+    const REACHED: f64 = 0.99;
+
     /// From 0 to 1. What is merely on its way at the end is kept; a run without any answer kept nothing.
     pub(crate) fn kept_share(self) -> f64 {
         if self.answered == 0 {
@@ -41,6 +44,10 @@ impl Due {
         let on_their_way = self.unanswered.saturating_sub(self.behind);
         let all = self.answered + self.failed + self.unanswered;
         (self.answered + on_their_way) as f64 / all as f64
+    }
+
+    pub(crate) fn is_reached(kept_share: f64) -> bool {
+        kept_share >= Self::REACHED
     }
 }
 

@@ -17,12 +17,13 @@ mod unanswered;
 pub(crate) use class::{Class, ERROR_KINDS};
 pub(crate) use connection_error::ConnectionError;
 pub(crate) use cpu::{StealMeter, busy_ticks, thread_cpu_ns};
+pub(crate) use due::Due;
 pub(crate) use failures::Failures;
 pub(crate) use interval::{INTERVAL_NS, INTERVALS_HELD, Interval, Over, SECOND_NS, Second, Seconds};
 #[cfg(test)]
 pub(crate) use latencies::ns_histogram;
 pub(crate) use latencies::{Latencies, in_micros};
-pub(crate) use outcome::{Limit, RATE_REACHED, RunOutcome};
+pub(crate) use outcome::{Limit, RunOutcome};
 pub(crate) use recorder::{Lent, Recorder};
 pub(crate) use samples::Samples;
 pub(crate) use thread_outcome::ThreadOutcome;

@@ -11,9 +11,6 @@ use super::samples::Samples;
 use super::thread_outcome::{Errors, InTime, ThreadOutcome};
 use super::unanswered::Unanswered;
 
-/// A run that answers this part of its rate has reached it.
-pub(crate) const RATE_REACHED: f64 = 0.99;
-
 /// A thread that used this part of a core may have had too little time to keep its schedule.
 const BUSY_SHARE: f64 = 0.95;
 /// Requests that went out later than this, at the 99th percentile, were held up by the generator.

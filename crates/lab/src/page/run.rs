@@ -110,8 +110,7 @@ fn error_rate(run: &Run) -> String {
     if run.seconds.iter().all(|row| row.errors == 0) {
         return String::new();
     }
-    let share =
-        |row: &SecondRow, errors: u64| (row.completed > 0).then(|| errors as f64 / row.completed as f64);
+    let share = |row: &SecondRow, errors: u64| (row.ended() > 0).then(|| errors as f64 / row.ended() as f64);
     let lines = errors(run, share);
     let values = lines.iter().flat_map(|line| &line.points).filter_map(|(_, share)| *share);
     let y = Scale::linear((0.0, values.fold(0.0, f64::max) * 1.1), upwards(HEIGHT));

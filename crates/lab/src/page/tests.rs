@@ -34,6 +34,18 @@ fn the_page_holds_its_report_and_needs_no_network() {
 }
 
 #[test]
+fn a_second_in_which_all_connections_broke_has_only_errors() {
+    let mut report = fixture::report();
+    let row = &mut report.runs[0].seconds[5];
+    (row.completed, row.errors, row.errors_by_kind) = (0, 800, [0, 0, 800]);
+    let page = render(&report, None);
+    for part in ["answered 0 to 1,000</span>", "no answer 0 to 800</span>", "no answer 0 % to 100.0 %</span>"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
 fn a_run_that_the_generator_limited_is_named_on_top() {
     let mut report = fixture::report();
     let words = "was a limit in 1 of 2 runs</li>";

@@ -12,7 +12,7 @@ pub(crate) use of_outcome::{Described, run_of};
 
 use serde::{Deserialize, Serialize};
 
-use crate::stats::{Class, Due, ERROR_KINDS, Failures};
+use crate::stats::{Class, Due, ERROR_KINDS, Failures, NO_ANSWER};
 
 /// The name of the server that is ours.
 pub(crate) const OWN: &str = "ladoga";
@@ -198,6 +198,7 @@ pub(crate) struct Latency {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SecondRow {
     pub(crate) second: u64,
+    /// Answers.
     pub(crate) completed: u64,
     pub(crate) errors: u64,
     /// By [`ERROR_KINDS`]. Reports of older programs do not have it.
@@ -205,6 +206,13 @@ pub(crate) struct SecondRow {
     pub(crate) errors_by_kind: [u64; ERROR_KINDS.len()],
     /// p50, p99, p99.9 and the largest of what was due in it; none if nothing was.
     pub(crate) latency: Option<[f64; 4]>,
+}
+
+impl SecondRow {
+    /// What ended in it, with an answer or without: errors are a share of that.
+    pub(crate) const fn ended(&self) -> u64 {
+        self.completed + self.errors_by_kind[NO_ANSWER]
+    }
 }
 
 /// The condition of the load generator itself.

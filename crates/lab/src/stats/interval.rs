@@ -22,24 +22,24 @@ pub(crate) struct Interval {
     pub(crate) number: u64,
     /// Of requests that were due in it.
     pub(crate) latencies: Histogram<u64>,
-    /// Requests that ended in it, and those of them that were errors, by kind.
-    pub(crate) ended: u64,
+    /// Answers that came in it, and what ended in it with an error, by kind: as an answer, or without one.
+    pub(crate) answered: u64,
     pub(crate) errors: [u64; ERROR_KINDS.len()],
 }
 
 impl Interval {
     pub(crate) fn new() -> Self {
-        Self { number: 0, latencies: ns_histogram(), ended: 0, errors: Default::default() }
+        Self { number: 0, latencies: ns_histogram(), answered: 0, errors: Default::default() }
     }
 
     pub(crate) fn clear(&mut self) {
         self.latencies.reset();
-        self.ended = 0;
+        self.answered = 0;
         self.errors = Default::default();
     }
 
     fn is_empty(&self) -> bool {
-        self.ended == 0 && self.errors.iter().all(|count| *count == 0) && self.latencies.is_empty()
+        self.answered == 0 && self.errors.iter().all(|count| *count == 0) && self.latencies.is_empty()
     }
 
     fn add_errors(&mut self, errors: [u64; ERROR_KINDS.len()]) {
@@ -51,7 +51,7 @@ impl Interval {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Second {
     pub(crate) number: u64,
-    /// Requests that ended in it, and those of them that were errors.
+    /// Answers that came in it, and what ended in it with an error: as an answer, or without one.
     pub(crate) completed: u64,
     pub(crate) errors: u64,
     /// By [`ERROR_KINDS`].
@@ -95,7 +95,7 @@ impl Seconds {
         *delivered += 1;
         merged.number = interval.number;
         merged.add_errors(interval.errors);
-        merged.ended += interval.ended;
+        merged.answered += interval.answered;
         add(&mut merged.latencies, &interval.latencies);
         if *delivered < self.threads {
             return Vec::new();
@@ -126,7 +126,7 @@ impl Seconds {
             over.push(Over::Second(second, latencies));
         }
         self.second.add_errors(merged.errors);
-        self.second.ended += merged.ended;
+        self.second.answered += merged.answered;
         add(&mut self.second.latencies, &merged.latencies);
         over.push(Over::Interval(merged.number, merged.latencies));
         if (merged.number + 1).is_multiple_of(INTERVALS_A_SECOND) {
@@ -144,7 +144,7 @@ fn close_second(interval: Interval) -> (Second, Histogram<u64>) {
         (!latencies.is_empty()).then(|| Second::PERCENTILES.map(|p| latencies.value_at_percentile(p)));
     let second = Second {
         number: interval.number,
-        completed: interval.ended,
+        completed: interval.answered,
         errors: interval.errors.iter().sum(),
         errors_by_kind: interval.errors,
         percentiles_ns: percentiles,
@@ -170,7 +170,7 @@ mod tests {
         let mut interval = Interval::new();
         interval.latencies.record(1000).unwrap();
         interval.errors = [0, 1, 0];
-        interval.ended = 1;
+        interval.answered = 1;
         let mut over = Vec::new();
         for number in 0..10 {
             interval.number = number;
@@ -184,7 +184,7 @@ mod tests {
         let whole = seconds_of(&over);
         assert_eq!((whole.len(), whole[0].number, whole[0].completed, whole[0].errors), (1, 0, 20, 20));
         assert_eq!(whole[0].errors_by_kind, [0, 20, 0]);
-        (interval.number, interval.ended) = (10, 3);
+        (interval.number, interval.answered) = (10, 3);
         assert!(seconds.add(&interval).is_empty());
         let rest = seconds_of(&seconds.finish());
         assert_eq!((rest.len(), rest[0].number, rest[0].completed), (1, 1, 3));
@@ -207,7 +207,7 @@ mod tests {
     fn a_hole_in_the_intervals_leaves_none_in_the_seconds() {
         let mut seconds = Seconds::new(1);
         let mut interval = Interval::new();
-        (interval.number, interval.ended) = (25, 1);
+        (interval.number, interval.answered) = (25, 1);
         let mut over = seconds.add(&interval);
         over.extend(seconds.finish());
         let numbers: Vec<u64> = seconds_of(&over).iter().map(|second| second.number).collect();

@@ -14,7 +14,7 @@ mod samples;
 mod thread_outcome;
 mod unanswered;
 
-pub(crate) use class::{Class, ERROR_KINDS};
+pub(crate) use class::{Class, ERROR_KINDS, NO_ANSWER};
 pub(crate) use connection_error::ConnectionError;
 pub(crate) use cpu::{StealMeter, busy_ticks, thread_cpu_ns};
 pub(crate) use due::Due;

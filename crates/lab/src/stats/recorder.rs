@@ -131,9 +131,12 @@ impl Recorder {
             503 => outcome.in_time.busy += u64::from(is_in_time),
             _ => {}
         }
-        if let Some(kind) = error_kind(status) {
-            outcome.errors.status += 1;
-            self.interval().errors[kind] += 1;
+        let kind = error_kind(status);
+        outcome.errors.status += u64::from(kind.is_some());
+        let interval = self.interval();
+        interval.answered += 1;
+        if let Some(kind) = kind {
+            interval.errors[kind] += 1;
         }
     }
 
@@ -158,7 +161,6 @@ impl Recorder {
         if is_open_loop {
             latencies.uncorrected.saturating_record(uncorrected_ns);
         }
-        self.interval().ended += 1;
         let goes_on = self.interval_end_ns / INTERVAL_NS - 1;
         let ago = goes_on.saturating_sub(due_ns / INTERVAL_NS) as usize;
         let index = self.held.len().saturating_sub(ago + 1);
@@ -237,6 +239,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
+    use crate::stats::{Over, Seconds};
 
     #[test]
     fn samples_and_intervals_follow_the_clock() {
@@ -257,6 +260,24 @@ mod tests {
         let counts: Vec<(u64, u64)> = intervals.iter().map(|i| (i.number, i.latencies.len())).collect();
         assert_eq!((counts.len(), counts[0], counts[1], counts[15]), (16, (0, 10), (1, 0), (15, 1)));
         assert_eq!(outcome.latencies.of(Class::TimedOut).corrected.len(), 1);
+    }
+
+    /// Requests without an answer were told as answered: a server that broke every connection kept its rate on the page.
+    #[test]
+    fn what_broke_is_an_error_of_its_interval_and_no_answer() {
+        let ((full, intervals), (_back, empty)) = (channel(), channel());
+        let mut recorder = Recorder::new(true, 0..u64::MAX, Arc::default(), full, empty);
+        recorder.answered(503, 0);
+        recorder.latency((Class::Status(503), Method::Get), 0, (2_000, 1_000));
+        for class in [Class::Broken, Class::TimedOut] {
+            recorder.failed((class, Method::Get), 0, (5_000, 4_000));
+        }
+        recorder.finish(SAMPLE_NS, 0, 0);
+        let mut seconds = Seconds::new(1);
+        intervals.iter().for_each(|interval| drop(seconds.add(&interval)));
+        let over = seconds.finish();
+        let Some(Over::Second(second, _)) = over.last() else { panic!("a second: {over:?}") };
+        assert_eq!((second.completed, second.errors_by_kind), (1, [0, 1, 2]));
     }
 
     #[test]
@@ -282,7 +303,7 @@ mod tests {
         assert_eq!((outcome.latencies.all().corrected.len(), outcome.lateness.len()), (2, 2));
     }
 
-    /// The latency is recorded when the request was due, its end when it ended.
+    /// The latency is recorded when the request was due, its answer when it came.
     #[test]
     fn what_stood_still_shows_where_it_was() {
         let ((full, intervals), (_back, empty)) = (channel(), channel());
@@ -293,12 +314,13 @@ mod tests {
         }
         let ended_at = (held + 5) * INTERVAL_NS;
         for due in [0, 7 * INTERVAL_NS, ended_at] {
+            recorder.answered(200, ended_at);
             recorder.latency((Class::Success, Method::Get), due, (ended_at - due, 1_000));
         }
         recorder.finish(ended_at, 0, 0);
         let found: Vec<(u64, u64, u64)> = intervals
             .iter()
-            .map(|interval| (interval.number, interval.latencies.len(), interval.ended))
+            .map(|interval| (interval.number, interval.latencies.len(), interval.answered))
             .filter(|found| found.1 + found.2 > 0)
             .collect();
         assert_eq!(

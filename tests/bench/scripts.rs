@@ -132,6 +132,32 @@ fn requests_can_be_pipelined() {
     assert!(ran.number_after("Requests/sec:") <= 60.0 * 300.0 / 57.0, "{ran:?}");
 }
 
+/// Only the last answer of a batch counted, which was good here.
+#[test]
+fn every_answer_of_a_batch_is_judged() {
+    let script = "init = function(args) req = wrk.format(nil, '/'):rep(5) answers = 0 end
+                  request = function() return req end
+                  response = function()
+                     answers = answers + 1
+                     if answers == 50 then wrk.thread:stop() end
+                  end";
+    let (server, directory) = (Server::start(Manner::FifthIsGood), Directory::new());
+    let [file, json] = ["batch.lua", "batch.json"].map(|name| directory.path().join(name));
+    fs::write(&file, script).expect("a script");
+    let flags = format!("{FOREVER} -t1 -c1 -R 500 -B --slo errors<1% --json {}", json.display());
+    let ran = bench(&format!("{flags} -s {} {}", file.display(), server.url()));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("SLO missed: errors<1%: found 80.000%"), "{ran:?}");
+    assert!(ran.err.contains("      500          40          -"), "{ran:?}");
+    let value: serde_json::Value = serde_json::from_slice(&fs::read(&json).expect("a file")).expect("JSON");
+    let count = |name: &str| value["answers"][name]["count"].as_u64();
+    assert_eq!(
+        (count("500"), count("2xx"), value["failures"]["count"].as_u64()),
+        (Some(40), Some(10), Some(40))
+    );
+    assert_eq!(value["latency_us"]["count"], 10, "a latency is that of a batch");
+}
+
 /// Whether a script pipelines was decided by its first request: the other answers of later ones were read errors.
 #[test]
 fn requests_can_be_pipelined_after_a_single_one() {

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 pub(crate) enum Manner {
     /// Answers with this status, and a body that is the request's target.
     Answer(u16),
+    /// As `Answer(200)` to every fifth request, and as `Answer(500)` to the others.
+    FifthIsGood,
     /// As `Answer(200)`, and closes after every answer.
     AnswerAndClose,
     /// As `Answer(200)`, until this many requests have come; then no request is answered for a time.
@@ -101,6 +103,10 @@ fn serve(mut stream: TcpStream, manner: Manner, shared: &Shared) -> Option<()> {
         let target = request.split(' ').nth(1).unwrap_or_default().to_owned();
         *shared.last_request.lock().expect("a lock that no panic broke") = request;
         shared.freeze_if_told(manner, number);
+        let manner = match manner {
+            Manner::FifthIsGood => Manner::Answer(if number.is_multiple_of(5) { 200 } else { 500 }),
+            manner => manner,
+        };
         answer(&mut stream, manner, &target)?;
     }
 }
@@ -146,7 +152,7 @@ fn answer(stream: &mut TcpStream, manner: Manner, target: &str) -> Option<()> {
             stream.shutdown(Shutdown::Write).ok()?;
             Some(())
         }
-        Manner::Silent | Manner::Reset => Some(()),
+        Manner::Silent | Manner::Reset | Manner::FifthIsGood => Some(()), // The last one is another one by now.
         Manner::Malformed => stream.write_all(b"hello, this is no HTTP\r\n\r\n").ok(),
         Manner::EndlessHead => endless(stream, "HTTP/1.1 200 OK\r\n", "X-More: and more\r\n"),
         Manner::EndlessBody => {

@@ -101,10 +101,12 @@ impl Worker {
     fn answered(&mut self, index: usize, status: u16, now: u64) -> Outcome<()> {
         let Some(ended) = self.connections[index].end_request(now) else { return Ok(()) };
         self.recorder.answered(status, now);
+        let kind = (Class::of_status(status), ended.method);
         if ended.is_last_of_batch || !self.plan.is_batch_latency {
             let latencies_ns = (now - ended.due_ns, now - ended.sent_ns);
-            let kind = (Class::of_status(status), ended.method);
             self.recorder.latency(kind, ended.due_ns, latencies_ns);
+        } else {
+            self.recorder.without_latency(kind, ended.due_ns);
         }
         if self.source.wants_answers
             && let (Some(requests), Some(answer)) =

@@ -1,11 +1,12 @@
 //! One run, with its charts.
 
+use std::array::from_fn;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::plot::{LEFT, Line, Mark, Plot, RIGHT, Scale, WIDTH, time_scale, upwards};
 use super::quantity::{Quantity, percent};
-use super::words::{count, escape, micros};
+use super::words::{NONE, count, escape, micros};
 use super::{heat, sample_heat};
 use crate::record::{AnswerCount, KindProfile, NodeSample, Profiled, Run, SecondRow, bucket_low_us};
 use crate::stats::ERROR_KINDS;
@@ -93,8 +94,9 @@ fn counted(what: &str, rows: &[AnswerCount], class: impl Fn(&AnswerCount) -> &'s
     let all: u64 = rows.iter().map(|row| row.count).sum();
     for row in rows.iter().filter(|row| row.count > 0) {
         let share = percent(row.count as f64 / all as f64);
-        let Some(latency) = row.latency else { continue };
-        let latency = [latency.p50, latency.p90, latency.p99, latency.p999, latency.max].map(micros);
+        let latency = row.latency.map(|of| [of.p50, of.p90, of.p99, of.p999, of.max].map(micros));
+        // With -B only the last answer of a batch has one.
+        let latency = latency.unwrap_or_else(|| from_fn(|_| NONE.to_owned()));
         let cells = [count(row.count as f64), share].into_iter().chain(latency).zip(heads);
         let labelled = |(cell, head): (String, &str)| format!("<td data-label=\"{head}\">{cell}</td>");
         let cells: String = cells.map(labelled).collect();

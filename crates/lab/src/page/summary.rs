@@ -4,11 +4,9 @@ use std::fmt::Write as _;
 
 use super::groups::{Group, Spread, title};
 use super::quantity::percent;
-use super::words::{count, escape, micros, short_micros};
+use super::words::{NONE, count, escape, micros, short_micros};
 use crate::record::{Conditions, Latency, Published, Report, Run, Unit};
 use crate::units::counted;
-
-const NONE: &str = "–";
 
 /// Whether a sentence is `good`, `bad`, or neither, and the sentence.
 pub type Finding = (&'static str, String);

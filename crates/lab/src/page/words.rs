@@ -2,6 +2,9 @@ pub use ladoga_profiler::date;
 
 use crate::units::format_time_us;
 
+/// What stands where there is no figure.
+pub(super) const NONE: &str = "–";
+
 /// Text that is safe inside of an element or an attribute.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::http::Method;
 use crate::report::limit_in_words;
-use crate::stats::{Latencies, RunOutcome, SECOND_NS};
+use crate::stats::{Class, Latencies, RunOutcome, SECOND_NS};
 
 /// What the load generator itself does not know of a run.
 #[derive(Debug)]
@@ -35,14 +35,17 @@ pub(crate) struct Described {
 
 pub(crate) fn run_of(outcome: &RunOutcome, described: Described) -> Run {
     let all = outcome.all();
-    let counted = |class: String, latencies: &Latencies| AnswerCount {
+    let counted = |class: String, count, latencies: &Latencies| AnswerCount {
         class,
-        count: latencies.corrected.len(),
+        count,
         latency: latency_of(&latencies.corrected),
     };
     let found = &outcome.latencies;
-    let answers = found.classes().into_iter().map(|class| counted(class.to_string(), &found.of(class)));
-    let method = |method: Method| counted(method.name().to_owned(), &found.of_method(method));
+    let answer = |class: Class| counted(class.to_string(), outcome.count(class), &found.of(class));
+    let answers = found.classes().into_iter().map(answer);
+    let method = |method: Method| {
+        counted(method.name().to_owned(), found.count_of_method(method), &found.of_method(method))
+    };
     let methods = found.methods().into_iter().map(method).collect();
     let mut node = described.node;
     if outcome.complete > 0 {

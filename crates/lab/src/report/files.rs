@@ -11,7 +11,7 @@ use crate::engine::Watcher;
 use crate::error::{LabError, Outcome};
 use crate::files;
 use crate::http::Method;
-use crate::stats::{self, Class, Limit, SECOND_NS, Second};
+use crate::stats::{self, Class, Latencies, Limit, SECOND_NS, Second};
 
 /// What the percentiles of the JSON are.
 const PERCENTILES: [(&str, f64); 7] = [
@@ -35,19 +35,18 @@ pub(crate) fn write_json(
 }
 
 fn json_of(run: &Value, outcome: &stats::RunOutcome, misses_are_good: bool) -> Value {
-    let all = outcome.all();
+    let (all, found) = (outcome.all(), &outcome.latencies);
     // These are there even if none came, for programs that look for them.
     let usual = [Class::Success, Class::NOT_FOUND, Class::Status(503), Class::TimedOut, Class::Broken];
     let answers: serde_json::Map<String, Value> = usual
         .into_iter()
-        .chain(outcome.latencies.classes())
-        .map(|class| (class.to_string(), latency_json(&outcome.latencies.of(class).corrected)))
+        .chain(found.classes())
+        .map(|class| (class.to_string(), counted_json(outcome.count(class), &found.of(class))))
         .collect();
     let method = |method: Method| {
-        (method.name().to_owned(), latency_json(&outcome.latencies.of_method(method).corrected))
+        (method.name().to_owned(), counted_json(found.count_of_method(method), &found.of_method(method)))
     };
-    let methods: serde_json::Map<String, Value> =
-        outcome.latencies.methods().into_iter().map(method).collect();
+    let methods: serde_json::Map<String, Value> = found.methods().into_iter().map(method).collect();
     let (errors, failures) = (outcome.errors, outcome.failures(misses_are_good));
     json!({
         "run": run,
@@ -107,6 +106,13 @@ fn latency_json(latencies: &Histogram<u64>) -> Value {
     }
     object.insert("max".to_owned(), micros(latencies.max()));
     Value::Object(object)
+}
+
+/// The same of so many requests. With `-B` only the last answer of a batch has a latency.
+fn counted_json(count: u64, latencies: &Latencies) -> Value {
+    let mut value = latency_json(&latencies.corrected);
+    value["count"] = json!(count);
+    value
 }
 
 fn micros(ns: u64) -> Value {

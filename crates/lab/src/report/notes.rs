@@ -116,7 +116,9 @@ fn print_classes(outcome: &RunOutcome, out: &mut dyn Write) -> io::Result<()> {
     if found.iter().all(|class| *class == Class::Success) {
         return Ok(());
     }
-    print_table("answer", found.iter().map(|class| (class.to_string(), outcome.latencies.of(*class))), out)
+    let rows =
+        found.iter().map(|class| (class.to_string(), outcome.count(*class), outcome.latencies.of(*class)));
+    print_table("answer", rows, out)
 }
 
 /// Requests by method, if there are several: a mean of reads and writes is the latency of neither.
@@ -125,21 +127,29 @@ fn print_methods(outcome: &RunOutcome, out: &mut dyn Write) -> io::Result<()> {
     if found.len() < 2 {
         return Ok(());
     }
-    let rows = found.iter().map(|method| (method.name().to_owned(), outcome.latencies.of_method(*method)));
+    let answers = &outcome.latencies;
+    let rows = found.iter().map(|method| {
+        (method.name().to_owned(), answers.count_of_method(*method), answers.of_method(*method))
+    });
     print_table("request", rows, out)
 }
 
 fn print_table(
     head: &str,
-    rows: impl Iterator<Item = (String, Latencies)>,
+    rows: impl Iterator<Item = (String, u64, Latencies)>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "{head:>9}{:>12}{:>11}{:>11}{:>11}{:>11}", "count", "p50", "p99", "p99.9", "max")?;
-    for (name, latencies) in rows {
+    for (name, count, latencies) in rows {
         let latencies = latencies.corrected;
-        let at = |percentile| format_time_us(latencies.value_at_percentile(percentile) as f64 / 1000.0);
+        let at = |percentile| {
+            if latencies.is_empty() {
+                return "-".to_owned(); // With -B only the last answer of a batch has one.
+            }
+            format_time_us(latencies.value_at_percentile(percentile) as f64 / 1000.0)
+        };
         let columns = [50.0, 99.0, 99.9, 100.0].map(|p| format!("{:>11}", at(p))).concat();
-        writeln!(out, "{name:>9}{:>12}{columns}", latencies.len())?;
+        writeln!(out, "{name:>9}{count:>12}{columns}")?;
     }
     Ok(())
 }

@@ -2,11 +2,30 @@ use super::class::Class;
 use super::latencies::Latencies;
 use crate::http::Method;
 
-/// Latencies by what became of a request and by its method. There is something of a kind from its first request on; few
-/// kinds come up in a run, so they are searched one after the other.
+/// Requests by what became of them and by their method. There is something of a kind from its first request on; few kinds come up
+/// in a run, so they are searched one after the other.
 #[derive(Debug)]
 pub(crate) struct Answers {
-    kinds: Vec<(Class, Method, Latencies)>,
+    kinds: Vec<AnswerKind>,
+}
+
+#[derive(Debug)]
+struct AnswerKind {
+    class: Class,
+    method: Method,
+    latencies: Latencies,
+    /// Answers beside those that have a latency: with `-B` only the last one of a batch has one.
+    without_latency: u64,
+}
+
+impl AnswerKind {
+    fn new(class: Class, method: Method) -> Self {
+        Self { class, method, latencies: Latencies::new(), without_latency: 0 }
+    }
+
+    fn count(&self) -> u64 {
+        self.latencies.corrected.len() + self.without_latency
+    }
 }
 
 impl Answers {
@@ -16,29 +35,40 @@ impl Answers {
 
     /// The histogram for a latency of this kind.
     pub(crate) fn at(&mut self, class: Class, method: Method) -> &mut Latencies {
-        let found = self.kinds.iter().position(|kind| (kind.0, kind.1) == (class, method));
+        &mut self.kind(class, method).latencies
+    }
+
+    /// Counts an answer whose latency is that of another one.
+    pub(crate) fn count_without_latency(&mut self, class: Class, method: Method) {
+        self.kind(class, method).without_latency += 1;
+    }
+
+    fn kind(&mut self, class: Class, method: Method) -> &mut AnswerKind {
+        let found = self.kinds.iter().position(|kind| (kind.class, kind.method) == (class, method));
         let index = found.unwrap_or_else(|| {
-            self.kinds.push((class, method, Latencies::new()));
+            self.kinds.push(AnswerKind::new(class, method));
             self.kinds.len() - 1
         });
-        &mut self.kinds[index].2
+        &mut self.kinds[index]
     }
 
     pub(super) fn each(&mut self) -> impl Iterator<Item = &mut Latencies> {
-        self.kinds.iter_mut().map(|(_, _, latencies)| latencies)
+        self.kinds.iter_mut().map(|kind| &mut kind.latencies)
     }
 
     pub(super) fn add(&mut self, other: &Self) {
-        for (class, method, latencies) in &other.kinds {
-            self.at(*class, *method).add(latencies);
+        for kind in &other.kinds {
+            let own = self.kind(kind.class, kind.method);
+            own.latencies.add(&kind.latencies);
+            own.without_latency += kind.without_latency;
         }
     }
 
     pub(crate) fn sum(&self, is_wanted: impl Fn(Class, Method) -> bool) -> Latencies {
         let mut sum = Latencies::new();
-        for (class, method, latencies) in &self.kinds {
-            if is_wanted(*class, *method) {
-                sum.add(latencies);
+        for kind in &self.kinds {
+            if is_wanted(kind.class, kind.method) {
+                sum.add(&kind.latencies);
             }
         }
         sum
@@ -57,13 +87,16 @@ impl Answers {
     }
 
     pub(crate) fn count(&self, is_wanted: impl Fn(Class) -> bool) -> u64 {
-        let wanted = self.kinds.iter().filter(|(class, _, _)| is_wanted(*class));
-        wanted.map(|(_, _, latencies)| latencies.corrected.len()).sum()
+        self.counts().filter(|(class, _)| is_wanted(*class)).map(|(_, count)| count).sum()
+    }
+
+    pub(crate) fn count_of_method(&self, method: Method) -> u64 {
+        self.kinds.iter().filter(|kind| kind.method == method).map(AnswerKind::count).sum()
     }
 
     /// How many there are of each kind.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (Class, u64)> {
-        self.kinds.iter().map(|(class, _, latencies)| (*class, latencies.corrected.len()))
+        self.kinds.iter().map(|kind| (kind.class, kind.count()))
     }
 
     /// Every class that came up, in its order.
@@ -83,8 +116,7 @@ impl Answers {
     }
 
     fn seen(&self) -> impl Iterator<Item = (Class, Method)> {
-        let seen = self.kinds.iter().filter(|(_, _, latencies)| !latencies.corrected.is_empty());
-        seen.map(|(class, method, _)| (*class, *method))
+        self.kinds.iter().filter(|kind| kind.count() > 0).map(|kind| (kind.class, kind.method))
     }
 }
 
@@ -104,5 +136,18 @@ mod tests {
         assert_eq!((one.all().corrected.len(), one.of(Class::Success).corrected.len()), (3, 2));
         assert_eq!(one.of_method(Method::Put).corrected.min(), 7);
         assert_eq!(one.count(|class| class.is_failure(false)), 1);
+    }
+
+    /// Only the last answer of a batch has a latency with `-B`, and the others were not counted, whatever they said.
+    #[test]
+    fn answers_count_without_a_latency_too() {
+        let mut answers = Answers::new();
+        (0..4).for_each(|_| answers.count_without_latency(Class::Status(500), Method::Get));
+        answers.at(Class::Success, Method::Get).corrected.record(5).unwrap();
+        let mut sum = Answers::new();
+        sum.add(&answers);
+        assert_eq!(sum.classes(), [Class::Success, Class::Status(500)]);
+        assert_eq!((sum.count(|class| class.is_failure(false)), sum.count_of_method(Method::Get)), (4, 5));
+        assert_eq!(sum.all().corrected.len(), 1);
     }
 }

@@ -8,14 +8,15 @@ const DEVIATIONS: f64 = 3.0;
 
 /// How many requests may be on their way when a run ends, if the server keeps up and its answers take so long. Of requests that take a
 /// time `t`, those that were due in the last `t` of the run are on their way, and the earlier ones were answered: so each of these stands
-/// for `t / (elapsed - t)` of the former.
-pub(super) fn on_their_way(took: &Histogram<u64>, elapsed_ns: u64) -> u64 {
+/// for `t / (elapsed - t)` of the former. With `-B` one time stands for all answers of its batch.
+pub(super) fn on_their_way(took: &Histogram<u64>, answered: u64, elapsed_ns: u64) -> u64 {
     let stands_for = |took_ns: u64| {
         let part = (took_ns as f64 / elapsed_ns as f64).min(PART_MAX);
         part / (1.0 - part)
     };
     let counted = took.iter_recorded().map(|value| (value.count_at_value(), value.value_iterated_to()));
-    let expected: f64 = counted.map(|(count, took_ns)| count as f64 * stands_for(took_ns)).sum();
+    let timed: f64 = counted.map(|(count, took_ns)| count as f64 * stands_for(took_ns)).sum();
+    let expected = timed * answered as f64 / took.len().max(1) as f64;
     (expected + DEVIATIONS * (expected + 1.0).sqrt()) as u64
 }
 

@@ -145,7 +145,7 @@ impl RunOutcome {
 
     /// What was due in an open loop, and how much of it was not kept.
     pub(crate) fn due(&self) -> Due {
-        let on_their_way = on_their_way(&self.took(), self.elapsed_ns);
+        let on_their_way = on_their_way(&self.took(), self.complete, self.elapsed_ns);
         Due {
             answered: self.complete,
             failed: self.latencies.count(|class| !class.is_answer()),

@@ -167,6 +167,13 @@ impl Recorder {
         self.held[index].latencies.saturating_record(corrected_ns);
     }
 
+    /// An answer to a request that was due at `due_ns`, whose latency is that of another one.
+    pub(crate) fn without_latency(&mut self, (class, method): (Class, Method), due_ns: u64) {
+        if due_ns >= self.counted_ns.start {
+            self.outcome().latencies.count_without_latency(class, method);
+        }
+    }
+
     /// A request that got no answer, after waiting so long.
     pub(crate) fn failed(&mut self, kind: (Class, Method), due_ns: u64, latencies_ns: (u64, u64)) {
         self.interval().errors[NO_ANSWER] += 1;

@@ -194,6 +194,19 @@ fn the_curve_up_to_the_knee_is_written() {
     assert!(page.contains("Latency over rate") && page.contains("No rate that was tried holds"), "{page}");
 }
 
+/// Each rate began at the first key again, so that new keys were not new, and deleted ones were gone.
+#[test]
+fn the_next_rate_goes_on_with_the_next_key() {
+    let server = Server::start(Manner::Answer(200));
+    let ran = bench(&format!("-t1 -c1 -d200ms --find-knee --slo max<1us --workload put {}", server.url()));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    wait_until("a last key that is the newest of all", || {
+        let request = server.last_request();
+        let number = request.split("id=key").nth(1).and_then(|rest| rest.split(' ').next());
+        number.and_then(|number| number.parse::<u64>().ok()).is_some_and(|key| key + 1 >= server.requests())
+    });
+}
+
 /// A full disk is told from a refusal, a read from a write, and a redirection is no error.
 #[test]
 fn figures_are_those_of_each_status_and_method() {

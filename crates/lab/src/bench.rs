@@ -104,7 +104,14 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
             let (outcome, host) = run_script(options, script, stop, &mut watchers, &mut announce)?;
             (outcome, Some(host))
         }
-        None => (built_in(options, options.rate).run(stop, &mut watchers, &mut announce)?, None),
+        None => (
+            built_in(options, load::workload(options), options.rate).run(
+                stop,
+                &mut watchers,
+                &mut announce,
+            )?,
+            None,
+        ),
     };
     watchers.live.clear();
     _ = report::print_result(&outcome, options.wants_percentiles(), options.u_latency, &mut output);

@@ -89,9 +89,13 @@ pub(crate) fn plan(options: &Options, rate: Option<u64>) -> Plan {
     }
 }
 
-/// The load of a built-in workload, or of one `GET` again and again.
-pub(crate) fn built_in(options: &Options, rate: Option<u64>) -> Load<'_> {
-    let workload = options.workload.map(|name| Workload::new(name, &options.knobs, options.connections));
+/// The workload that was asked for; none for one `GET` again and again.
+pub(crate) fn workload(options: &Options) -> Option<Workload> {
+    options.workload.map(|name| Workload::new(name, &options.knobs, options.connections))
+}
+
+/// The load of a workload. Runs of the same one go on where the one before has stopped: new keys are new.
+pub(crate) fn built_in(options: &Options, workload: Option<Workload>, rate: Option<u64>) -> Load<'_> {
     let value_bytes = options.knobs.value.map(|bytes| bytes as usize);
     let headers = &options.headers;
     Load { target: &options.target, headers, workload, value_bytes, plan: plan(options, rate) }

@@ -116,10 +116,10 @@ impl Workload {
         }
     }
 
-    /// New keys come after these, for workloads that only write new ones.
+    /// New keys come after these as well, for workloads that write new ones without end.
     pub(crate) fn starting_at(self, first: u64) -> Self {
-        if self.keys.is_none() {
-            self.next_key.store(first, Ordering::Relaxed);
+        if self.keys.is_none() || matches!(self.name, Name::YcsbD | Name::YcsbE) {
+            self.next_key.fetch_max(first, Ordering::Relaxed);
         }
         self
     }
@@ -128,5 +128,24 @@ impl Workload {
     pub(crate) fn key_after(&self) -> u64 {
         let writes_new = matches!(self.name, Name::Put | Name::YcsbD | Name::YcsbE);
         if writes_new { self.next_key.load(Ordering::Relaxed) } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each run of YCSB's workloads that insert began at the same key, and overwrote what the one before it had inserted.
+    #[test]
+    fn what_a_run_inserts_is_new_after_another_one() {
+        let after = |name, keys, first| {
+            let knobs = Knobs { keys, value: None, distribution: None, seed: 1 };
+            Workload::new(name, &knobs, 4).starting_at(first).next_key.load(Ordering::Relaxed)
+        };
+        for name in [Name::YcsbD, Name::YcsbE] {
+            assert_eq!([0, 300, 777].map(|first| after(name, Some(300), first)), [300, 300, 777], "{name:?}");
+        }
+        assert_eq!(after(Name::Put, None, 777), 777);
+        assert_eq!(after(Name::Put, Some(300), 777), 0, "it starts over after so many");
     }
 }

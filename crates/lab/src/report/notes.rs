@@ -81,17 +81,7 @@ pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Writ
     }
     if let Some(rate) = missed_rate(outcome) {
         let [asked, answered] = [rate, outcome.per_second()].map(format_metric);
-        let due = outcome.due();
-        let is_generator = |limit: &Limit| matches!(limit, Limit::Cpu(_) | Limit::Late(_));
-        let why = if outcome.limits().iter().any(is_generator) {
-            "the generator was the limit, as said above"
-        } else if outcome.errors.connect > 0 {
-            "connections could not be made, as said above"
-        } else if due.failed > due.behind {
-            "requests timed out, or their connections broke, as said above"
-        } else {
-            "the connections were waiting, for answers or in delay() of a script: that was the limit, or their number (-c)"
-        };
+        let why = why_missed(outcome, rate);
         writeln!(
             out,
             "note: the rate was not reached: {asked}/s were asked for, {answered}/s answered; {why}"
@@ -108,6 +98,26 @@ pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Writ
 fn missed_rate(outcome: &RunOutcome) -> Option<f64> {
     let is_missed = !Due::is_reached(outcome.due().kept_share());
     outcome.rate.filter(|_| is_missed && outcome.complete > 0 && !outcome.is_interrupted)
+}
+
+/// What held the rate up. A server that is gone comes first: the generator may have been late as well, and that is not why.
+fn why_missed(outcome: &RunOutcome, rate: f64) -> &'static str {
+    let due = outcome.due();
+    let is_generator = |limit: &Limit| match limit {
+        Limit::Cpu(_) => true,
+        // Whoever is late by so much is behind with so many, and not with more.
+        Limit::Late(ns) => *ns as f64 / 1e9 * rate >= due.behind as f64,
+        Limit::Steal(_) => false,
+    };
+    if outcome.errors.connect > 0 {
+        "connections could not be made, as said above"
+    } else if due.failed > due.behind {
+        "requests timed out, or their connections broke, as said above"
+    } else if outcome.limits().iter().any(is_generator) {
+        "the generator was the limit, as said above"
+    } else {
+        "the connections were waiting, for answers or in delay() of a script: that was the limit, or their number (-c)"
+    }
 }
 
 /// Answers by class, if there are any but successful ones.
@@ -244,11 +254,16 @@ mod tests {
             ),
             "{text}"
         );
+        // By 5 ms it was late, which is half a million requests.
+        outcome.lateness.record(5_000_000).unwrap();
+        assert!(notes(&outcome).contains("answered; the connections were waiting"));
+        outcome.lateness.record_n(1_000_000_000, 999).unwrap();
+        assert!(notes(&outcome).contains("answered; the generator was the limit"));
         outcome.errors.connect = 3;
-        assert!(notes(&outcome).contains("answered; connections could not be made"));
-        outcome.cpu_shares = vec![0.99];
-        let text = notes(&outcome);
-        assert!(text.contains("answered; the generator was the limit"), "{text}");
+        assert!(notes(&outcome).contains("answered; connections could not be made"), "the server was gone");
+        outcome.errors.connect = 0;
+        (outcome.lateness, outcome.cpu_shares) = (RunOutcome::new(None).lateness, vec![0.99]);
+        assert!(notes(&outcome).contains("answered; the generator was the limit"));
         outcome.unanswered = 3;
         assert!(!notes(&outcome).contains("not reached"));
     }

@@ -207,6 +207,21 @@ fn errors_of_a_script_name_file_and_line() {
 }
 
 /// Lua has no place for a value: what a function returns wrongly is told with the line in which the function begins.
+/// Files and verdict of a run of hours were lost by a typing error in what comes after it.
+#[test]
+fn a_done_that_fails_leaves_what_was_measured() {
+    let directory = Directory::new();
+    let files = ["run.json", "run.hdr", "run.html"].map(|name| directory.path().join(name));
+    let [json, hdr, html] = files.each_ref().map(|file| file.display());
+    let flags = format!("-t1 -c1 -d100ms --slo rate>1M --json {json} --hdr {hdr} --html {html}");
+    let (ran, _) = run("done", "function done() error('bad') end", &flags, "");
+    assert_eq!(ran.code, 2, "{ran:?}");
+    for part in ["SLO missed: rate>1M", ":1: bad"] {
+        assert!(ran.err.contains(part), "{part} in {ran:?}");
+    }
+    assert!(files.iter().all(|file| fs::metadata(file).is_ok_and(|written| written.len() > 0)), "{ran:?}");
+}
+
 #[test]
 fn what_a_script_returns_wrongly_names_file_and_line() {
     let cases = [

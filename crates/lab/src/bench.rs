@@ -117,9 +117,9 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
     _ = report::print_result(&outcome, options.wants_percentiles(), options.u_latency, &mut output);
     _ = output.flush(); // What `done` prints comes after it.
     // It may ask every thread, and one that was given up does not answer.
-    if let Some(host) = host.filter(|_| outcome.threads_given_up == 0) {
-        host.done(&outcome)?;
-    }
+    let host = host.filter(|_| outcome.threads_given_up == 0);
+    // If it fails, what was measured is written all the same.
+    let done = host.map_or(Ok(()), |host| host.done(&outcome));
     _ = report::print_notes(&outcome, options.asked(), &mut io::stderr());
     if let Some(path) = &options.json {
         report::write_json(path, &described(options), &outcome, options.allow_misses)?;
@@ -132,6 +132,7 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
         files::replace(path, page::render(&report, None))?;
     }
     let code = if outcome.threads_given_up > 0 { interruption.exit_code() } else { judge(options, &outcome) };
+    done?;
     output.finish()?;
     Ok(code)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use ladoga_tls::client::Duplex;
 
 use super::dial::connect;
-use super::{ClientError, Response, Url};
+use super::{ClientError, Response, SILENCE_MAX, Url};
 
 /// A request to a node.
 pub(crate) struct Request<'r> {
@@ -16,18 +16,10 @@ pub(crate) struct Request<'r> {
     pub(crate) body: Option<&'r [u8]>,
 }
 
-/// What a node answers at once is not waited for any longer: it has given such requests up itself before.
-const SILENCE_MAX: Duration = Duration::from_mins(1);
-
 impl Request<'_> {
-    /// Sends what is answered at once, and reads the head of the answer.
+    /// Sends it, and reads the head of the answer.
     pub(crate) fn send_in_time(&self, url: &Url) -> Result<Response, ClientError> {
         self.send_with_patience(url, Some(SILENCE_MAX))
-    }
-
-    /// Sends it, and reads the head of the answer, however long that takes.
-    pub(crate) fn send(&self, url: &Url) -> Result<Response, ClientError> {
-        self.send_with_patience(url, None)
     }
 
     /// The same, and takes the node for gone if it sends or takes nothing for so long.
@@ -41,18 +33,13 @@ impl Request<'_> {
         let reader = Box::new(BufReader::new(stream));
         let error = match (Response::read_head(url, reader, self.method == "HEAD"), sent) {
             // A node that refuses a value does not read all of it, but answers why.
-            (Ok(response), _) => return Ok(response),
+            (Ok(response), _) => return Ok(response.within(patience)),
             // Nor does one that does not want this client.
             (Err(refused @ ClientError::Unreachable { .. }), _) => return Err(refused),
             (Err(_), Err(error)) => ClientError::Broken { url: url.clone(), error },
             (Err(error), Ok(())) => error,
         };
-        Err(match (error, patience) {
-            (ClientError::Broken { url, error }, Some(patience)) if is_late(&error) => {
-                ClientError::Silent { url, patience }
-            }
-            (error, _) => error,
-        })
+        Err(error.within(patience))
     }
 
     fn write(&self, mut stream: Duplex, url: &Url) -> std::io::Result<()> {
@@ -71,14 +58,11 @@ impl Request<'_> {
     }
 }
 
-fn is_late(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::net::TcpListener;
+    use std::thread;
 
     #[test]
     fn a_node_that_says_nothing_is_not_waited_for() {
@@ -91,5 +75,24 @@ mod tests {
         let patience = Duration::from_millis(50);
         let error = request.send_with_patience(&url, Some(patience)).err().expect("nothing to read");
         assert_eq!(error.to_string(), format!("{url} sent nothing for 0.05 s"));
+    }
+
+    #[test]
+    fn a_node_that_says_nothing_more_is_not_waited_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let url = Url::parse(&url).expect("a URL");
+        let node = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            let head =
+                "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n";
+            stream.write_all(format!("{head}1\r\n\n\r\n").as_bytes()).expect("a client");
+            stream
+        });
+        let request = Request { method: "GET", target: "/".to_owned(), fields: Vec::new(), body: None };
+        let response = request.send_with_patience(&url, Some(Duration::from_secs(1))).expect("a head");
+        let error = response.lines(|_| Ok::<_, ClientError>(())).expect_err("nothing more to read");
+        assert_eq!(error.to_string(), format!("{url} sent nothing for 1 s"));
+        drop(node.join());
     }
 }

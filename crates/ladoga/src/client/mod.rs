@@ -1,5 +1,4 @@
-//! HTTP/1.1 as far as a client of a node needs it, blocking, with one connection for each request (`kept`: one for many). A library would hide the
-//! chunks of a range, which mark the ends of records.
+//! HTTP/1.1 as far as a client of a node needs it, blocking, with one connection for each request (`kept`: one for many).
 
 mod base64;
 mod bearer;
@@ -17,7 +16,7 @@ pub(crate) use bearer::Bearer;
 pub(crate) use connection::Request;
 pub(crate) use exchange::exchange;
 pub(crate) use kept::KeptConnection;
-pub(crate) use response::{NDJSON, OCTETS, Response, TEXT};
+pub(crate) use response::{NDJSON, Response, TEXT};
 pub(crate) use tls::ClientTls;
 pub(crate) use url::{Scheme, Url, percent_encoded};
 
@@ -34,6 +33,14 @@ fn unreadable(url: &Url, error: io::Error) -> ClientError {
         io::ErrorKind::InvalidData => ClientError::NotHttp { url, reason: error.to_string() },
         _ => ClientError::Broken { url, error },
     }
+}
+
+/// A node that sends or takes nothing for so long is gone: it has given up before whatever it was asked for, and shows that a range goes
+/// on.
+const SILENCE_MAX: Duration = Duration::from_mins(1);
+
+fn is_late(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 /// Why a node could not be asked.
@@ -57,4 +64,16 @@ pub(crate) enum ClientError {
     /// It ended its answer too early.
     #[error("{url} cut its answer off in the middle of a line")]
     Cut { url: Url },
+}
+
+impl ClientError {
+    /// The same of a node that was waited for no longer than that.
+    fn within(self, patience: Option<Duration>) -> ClientError {
+        match (self, patience) {
+            (ClientError::Broken { url, error }, Some(patience)) if is_late(&error) => {
+                ClientError::Silent { url, patience }
+            }
+            (error, _) => error,
+        }
+    }
 }

@@ -1,14 +1,16 @@
-use std::io::{BufRead, Error};
+use std::io::BufRead;
+use std::time::Duration;
 
 use ladoga_http1::answer::{Answers, Asked, Head};
+use serde_json::Value;
 
 use super::refusal::{printable, refusal};
 use super::{ClientError, Url, unreadable};
 
 /// Of lines of JSON.
 pub(crate) const NDJSON: &str = "application/x-ndjson";
-/// Of values, and of keys without them.
-pub(crate) const OCTETS: &str = "application/octet-stream";
+/// Of values.
+const OCTETS: &str = "application/octet-stream";
 /// Of refusals.
 pub(crate) const TEXT: &str = "text/plain";
 /// What a node says about a key that does not exist.
@@ -24,6 +26,8 @@ pub(crate) struct Response {
     head: Head<Vec<u8>>,
     url: Url,
     is_to_head: bool,
+    /// How long each read may take.
+    patience: Option<Duration>,
     answers: Answers<Box<dyn BufRead>>,
 }
 
@@ -35,9 +39,17 @@ impl Response {
     ) -> Result<Response, ClientError> {
         let mut answers = Answers::new(stream);
         match answers.head(if is_to_head { Asked::Head } else { Asked::Ordinary }) {
-            Ok(head) => Ok(Response { status: head.status, head, url: url.clone(), is_to_head, answers }),
+            Ok(head) => {
+                let (status, url) = (head.status, url.clone());
+                Ok(Response { status, head, url, is_to_head, patience: None, answers })
+            }
             Err(error) => Err(unreadable(url, error)),
         }
+    }
+
+    /// The same of a node that is waited for no longer than that at a time.
+    pub(super) fn within(self, patience: Option<Duration>) -> Response {
+        Response { patience, ..self }
     }
 
     /// The value of a header, if it is text.
@@ -50,8 +62,9 @@ impl Response {
         mut self,
         mut write: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Response { url, answers, .. } = &mut self;
-        while let Some(piece) = answers.piece().map_err(|error| broken(url, error))? {
+        let Response { url, answers, patience, .. } = &mut self;
+        let broken = |error| ClientError::Broken { url: url.clone(), error }.within(*patience);
+        while let Some(piece) = answers.piece().map_err(broken)? {
             write(piece)?;
         }
         Ok(())
@@ -88,6 +101,22 @@ impl Response {
         self.checked_text(expected, |text| {
             let digits = text.strip_prefix('-').unwrap_or(text);
             !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    }
+
+    /// The body, which is a number of keys; before it there are signs that the node goes on counting.
+    pub(crate) fn count(self) -> Result<u64, ClientError> {
+        const EXPECTED: &str = "the number of keys";
+        let (url, mut line) = (self.url.clone(), Vec::new());
+        self.lines(|piece| {
+            let room = TEXT_BYTES_MAX - line.len();
+            line.extend(piece.iter().filter(|byte| **byte != b'\n').take(room));
+            Ok::<_, ClientError>(())
+        })?;
+        let count: Option<Value> = serde_json::from_slice(&line).ok();
+        count.and_then(|count| count["count"].as_u64()).ok_or_else(|| {
+            let found = format!("'{}'", printable(&String::from_utf8_lossy(&line), FOUND_BYTES_MAX));
+            ClientError::NotANode { url, found, expected: EXPECTED }
         })
     }
 
@@ -191,15 +220,6 @@ impl Response {
     pub(crate) fn not_a_node(&self, found: String, expected: &'static str) -> ClientError {
         ClientError::NotANode { url: self.url.clone(), found, expected }
     }
-
-    /// Reads the next chunk of a chunked body, of no more than so many bytes, into `chunk`; false at the end.
-    pub(crate) fn next_chunk(&mut self, chunk: &mut Vec<u8>, bytes_max: usize) -> Result<bool, ClientError> {
-        self.answers.next_chunk(chunk, bytes_max).map_err(|error| broken(&self.url, error))
-    }
-}
-
-fn broken(url: &Url, error: Error) -> ClientError {
-    ClientError::Broken { url: url.clone(), error }
 }
 
 #[cfg(test)]
@@ -241,6 +261,18 @@ mod tests {
         let (text, page) = of("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<html>\n");
         let expected = "no Ladoga node answers at http://h:80: found an answer of type text/html, expected application/x-ndjson";
         assert_eq!((text, page), (String::new(), Err(expected.to_owned())));
+    }
+
+    #[test]
+    fn a_number_of_keys_comes_after_signs() {
+        let of = |bytes| response(bytes).expect("an answer").count().map_err(|error| error.to_string());
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\n\r\n";
+        assert_eq!(
+            of("HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\n\r\n\n\n{\"count\":17}\n"),
+            Ok(17)
+        );
+        let none = "no Ladoga node answers at http://h:80: found '', expected the number of keys";
+        assert_eq!(of(head), Err(none.to_owned()));
     }
 
     #[test]

@@ -67,7 +67,8 @@ fn atomic(url: &Url, input: Box<dyn Read + Send>) -> Result<(), Failure> {
         return Err(Failure::Failed(reason));
     }
     let target = "/v0/batch?atomic=true".to_owned();
-    let response = Request { method: "POST", target, fields: Vec::new(), body: Some(&body) }.send(url)?;
+    let response =
+        Request { method: "POST", target, fields: Vec::new(), body: Some(&body) }.send_in_time(url)?;
     // A refusal of the whole is a line of text.
     if response.status != 200 && !response.is_of_type(NDJSON) {
         return Err(Failure::refused(response));

@@ -217,7 +217,7 @@ fn not_imported(line: u64, reason: &str) -> Failure {
 /// The status that the node answers and why, if that is about this record only, as in a batch; none if the record has expired.
 fn put(url: &Url, record: &LargeRecord, now_ms: u64) -> Result<Option<(u16, String)>, String> {
     let Some(request) = record.put(now_ms) else { return Ok(None) };
-    let response = request.send(url).map_err(|error| error.to_string())?;
+    let response = request.send_in_time(url).map_err(|error| error.to_string())?;
     let status = response.status;
     let reason = match status {
         201 => response.check_done().map(|()| String::new()),

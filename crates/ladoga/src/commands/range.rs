@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::import::RECORD_BYTES_MAX;
 use super::{Failure, node_url, output};
 use crate::arguments::NodeArguments;
-use crate::client::{NDJSON, OCTETS, Request, Response, from_base64, percent_encoded};
+use crate::client::{NDJSON, Request, Response, from_base64, percent_encoded};
 use crate::range_arguments::{BoundArguments, CountArguments, RangeArguments};
 
 /// Prints the records of a range.
@@ -30,15 +30,9 @@ pub(crate) fn range(arguments: &RangeArguments) -> Result<(), Failure> {
     if *json {
         let (response, mut lines) = (ask(&query, LINES, node)?, Lines::default());
         response.lines(|piece| lines.print(&mut out, piece).map_err(Failure::from))?;
-    } else if *keys_only {
-        let (mut response, mut record) = (ask(&query, None, node)?, Vec::new());
-        response.check_type(OCTETS)?;
-        while response.next_chunk(&mut record, RECORD_BYTES_MAX)? {
-            print_key(&mut out, &record, *raw)?;
-        }
     } else {
-        // In lines it is known where a key ends, whatever bytes it has.
-        let (response, mut records) = (ask(&query, LINES, node)?, Records::of(RECORD_BYTES_MAX));
+        // In lines it is known where a key ends, whatever bytes it has, and that the node goes on looking.
+        let (response, mut records) = (ask(&query, LINES, node)?, Records::of(RECORD_BYTES_MAX, *keys_only));
         response.lines(|piece| records.print(&mut out, piece, *raw))?;
     }
     Ok(out.flush()?)
@@ -55,7 +49,7 @@ pub(crate) fn count(arguments: &CountArguments) -> Result<(), Failure> {
         query.add_key("start", Some(OsStr::from_bytes(b"\0")));
     }
     query.add("count", "true");
-    let number = ask(&query, None, node)?.number("the number of keys")?;
+    let number = ask(&query, LINES, node)?.count()?;
     Ok(writeln!(output(), "{number}")?)
 }
 
@@ -96,8 +90,8 @@ pub(super) fn ask(
 ) -> Result<Response, Failure> {
     let url = node_url(node)?;
     let target = query.target("/v0/entities");
-    let response =
-        Request { method: "GET", target, fields: field.into_iter().collect(), body: None }.send(&url)?;
+    let response = Request { method: "GET", target, fields: field.into_iter().collect(), body: None }
+        .send_in_time(&url)?;
     if response.status == 200 { Ok(response) } else { Err(Failure::refused(response)) }
 }
 
@@ -119,9 +113,7 @@ impl Lines {
     }
 }
 
-/// A record without its value is a key and a newline.
-fn print_key(out: &mut impl Write, record: &[u8], raw: bool) -> io::Result<()> {
-    let key = record.strip_suffix(b"\n").unwrap_or(record);
+fn print_key(out: &mut impl Write, key: &[u8], raw: bool) -> io::Result<()> {
     if raw {
         out.write_all(key)?;
         return out.write_all(b"\0");
@@ -135,11 +127,13 @@ struct Records {
     /// What has come of a line.
     line: Vec<u8>,
     line_bytes_max: usize,
+    /// They have no values.
+    keys_only: bool,
 }
 
 impl Records {
-    const fn of(line_bytes_max: usize) -> Records {
-        Records { line: Vec::new(), line_bytes_max }
+    const fn of(line_bytes_max: usize, keys_only: bool) -> Records {
+        Records { line: Vec::new(), line_bytes_max, keys_only }
     }
 
     fn print(&mut self, out: &mut impl Write, mut piece: &[u8], raw: bool) -> Result<(), Failure> {
@@ -147,11 +141,21 @@ impl Records {
             self.extend(&piece[..end])?;
             piece = &piece[end + 1..];
             if !self.line.is_empty() {
-                print_record(out, &self.line, raw)?;
+                self.print_line(out, raw)?;
                 self.line.clear();
             }
         }
         self.extend(piece)
+    }
+
+    fn print_line(&self, out: &mut impl Write, raw: bool) -> Result<(), Failure> {
+        let record: Value = serde_json::from_slice(&self.line).map_err(|_| no_record())?;
+        let member = |name| bytes_of(&record, name).ok_or_else(no_record);
+        let key = member("key")?;
+        if self.keys_only {
+            return Ok(print_key(out, &key, raw)?);
+        }
+        Ok(print(out, (&*key, &*member("value")?), raw)?)
     }
 
     fn extend(&mut self, part: &[u8]) -> Result<(), Failure> {
@@ -170,13 +174,6 @@ impl Records {
 fn no_record() -> Failure {
     let reason = "the node sent a line that is no record; expected one with a key and a value";
     Failure::Failed(reason.to_owned())
-}
-
-fn print_record(out: &mut impl Write, line: &[u8], raw: bool) -> Result<(), Failure> {
-    let record: Option<Value> = serde_json::from_slice(line).ok();
-    let members = record.as_ref().and_then(|record| bytes_of(record, "key").zip(bytes_of(record, "value")));
-    let (key, value) = members.ok_or_else(no_record)?;
-    Ok(print(out, (&*key, &*value), raw)?)
 }
 
 /// A member that is text, or bytes that are no text.
@@ -240,7 +237,7 @@ mod tests {
     fn records_come_as_lines_however_these_are_cut() {
         let lines = b"\n{\"key\":\"a\\nb\",\"etag\":\"x\",\"value\":\"c\"}\n\n{\"key_base64\":\"/w==\",\"value_base64\":\"/g==\"}\n";
         for cut in 0..=lines.len() {
-            let (mut out, mut records) = (Vec::new(), Records::of(64));
+            let (mut out, mut records) = (Vec::new(), Records::of(64, false));
             for piece in [&lines[..cut], &lines[cut..]] {
                 records.print(&mut out, piece, false).expect("records");
             }
@@ -253,7 +250,7 @@ mod tests {
             "{\"key\":1,\"value\":\"v\"}\n",
             "{\"key\":\"k\",\"value_base64\":\"v\"}\n",
         ] {
-            let refused = Records::of(64).print(&mut Vec::new(), line.as_bytes(), false);
+            let refused = Records::of(64, false).print(&mut Vec::new(), line.as_bytes(), false);
             assert!(matches!(refused, Err(Failure::Failed(_))), "{line}");
         }
     }
@@ -261,7 +258,7 @@ mod tests {
     /// It was held in memory, however long it was.
     #[test]
     fn a_line_that_has_no_end_is_refused() {
-        let mut records = Records::of(64);
+        let mut records = Records::of(64, false);
         for _ in 0..4 {
             assert!(records.print(&mut Vec::new(), &[b'x'; 16], false).is_ok());
         }
@@ -276,9 +273,13 @@ mod tests {
             print_key(&mut out, record, raw).expect("memory takes all");
             out
         };
-        assert_eq!(key(b"key\n", false), b"key\n");
-        assert_eq!(key(b"a\nb\n\n", false), b"a\\nb\\n\n");
-        assert_eq!(key(b"a\nb\n", true), b"a\nb\0");
+        assert_eq!(key(b"key", false), b"key\n");
+        assert_eq!(key(b"a\nb\n", false), b"a\\nb\\n\n");
+        assert_eq!(key(b"a\nb", true), b"a\nb\0");
+        let (mut out, mut keys) = (Vec::new(), Records::of(64, true));
+        keys.print(&mut out, b"\n{\"key\":\"a\",\"etag\":\"x\"}\n{\"key_base64\":\"/w==\"}\n", false)
+            .expect("keys");
+        assert_eq!(out, b"a\n\xff\n");
     }
 
     #[test]

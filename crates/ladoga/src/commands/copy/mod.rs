@@ -93,7 +93,7 @@ pub(crate) fn copy(arguments: &CopyArguments) -> Result<(), Failure> {
 /// Refuses a side that is no node. One that does not serve yet may be asked again.
 fn check_node(url: &Url) -> Result<(), Failure> {
     let request = Request { method: "GET", target: "/v0/status".to_owned(), fields: Vec::new(), body: None };
-    let response = request.send(url)?;
+    let response = request.send_in_time(url)?;
     match response.status {
         200 => Ok(response.serving().map(drop)?),
         503 => Ok(()),

@@ -1,7 +1,7 @@
 //! Which hints are kept for a peer, and when they are delivered.
 //!
 //! ```text
-//! calls := new recovered* (keep | peer_is_up | delivered | peer_is_down | expire)*
+//! calls := new recovered* (admit | kept | peer_is_up | delivered | put_off | peer_is_down | expire)*
 //! ```
 //!
 //! The driver keeps the cells themselves, in a log for each peer, which numbers them.
@@ -14,6 +14,8 @@ pub const HINT_BYTES_MAX: u64 = 256 << 20;
 pub const HINT_AGE_MS_MAX: u64 = 3 * 60 * 60 * 1000;
 /// Hints that are on their way to a peer at the same time, so that a peer that comes back is not flooded.
 pub const HINTS_IN_FLIGHT_MAX: usize = 32;
+/// How long those that were put off rest before they are sent again.
+const HINT_REST_MS: u64 = 5_000;
 
 /// A hint, without what it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +42,20 @@ pub enum HintStep {
 #[derive(Debug)]
 struct Entry {
     hint: Hint,
-    is_done: bool,
+    state: EntryState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EntryState {
+    Waiting,
+    OnItsWay,
+    Done,
+}
+
+impl Entry {
+    fn is_done(&self) -> bool {
+        self.state == EntryState::Done
+    }
 }
 
 /// The hints for one peer, in the order of their arrival.
@@ -52,8 +67,12 @@ pub struct HintQueue {
     bytes: u64,
     /// The number of the newest one so far.
     newest: u64,
-    /// How many from the front are on their way, or done.
+    /// How many from the front have had their turn: they are on their way, done, or put off.
+    passed: usize,
     in_flight: usize,
+    done: usize,
+    /// When those that were put off have their turn again.
+    rest_until_ms: u64,
     is_up: bool,
     dropped: u64,
 }
@@ -72,7 +91,10 @@ impl HintQueue {
             oldest: VecDeque::new(),
             bytes: 0,
             newest: 0,
+            passed: 0,
             in_flight: 0,
+            done: 0,
+            rest_until_ms: 0,
             is_up: false,
             dropped: 0,
         }
@@ -96,33 +118,46 @@ impl HintQueue {
         self.deliver(&mut step);
     }
 
-    /// The peer is connected.
-    pub fn peer_is_up(&mut self, mut step: impl FnMut(HintStep)) {
+    /// The peer is connected. Once all others have had their turn, it is that of the hints that were put off.
+    pub fn peer_is_up(&mut self, now_ms: u64, mut step: impl FnMut(HintStep)) {
         self.is_up = true;
+        if self.passed == self.waiting.len() && self.in_flight == 0 && now_ms >= self.rest_until_ms {
+            self.passed = 0;
+        }
         self.deliver(&mut step);
     }
 
     /// The connection to the peer is lost, or it refused a hint: hints in flight are sent again when it is back.
-    pub const fn peer_is_down(&mut self) {
-        self.is_up = false;
-        self.in_flight = 0;
+    pub fn peer_is_down(&mut self) {
+        for entry in self.waiting.iter_mut().take(self.passed) {
+            if entry.state == EntryState::OnItsWay {
+                entry.state = EntryState::Waiting;
+            }
+        }
+        (self.is_up, self.passed, self.in_flight) = (false, 0, 0);
     }
 
-    /// The peer has this hint, or needs it no longer. Hints are answered in any order, and forgotten in theirs.
+    /// The peer has this hint, or needs it no longer, whichever attempt brought it. Hints are answered in any order, and
+    /// forgotten in theirs.
     pub fn delivered(&mut self, number: u64, mut step: impl FnMut(HintStep)) {
-        let on_their_way = self.waiting.iter_mut().take(self.in_flight);
-        let Some(entry) = on_their_way.into_iter().find(|entry| entry.hint.number == number) else { return };
-        entry.is_done = true;
-        self.forget_front(|entry| entry.is_done, &mut step);
+        self.answered(number, EntryState::Done);
+        self.forget_front(Entry::is_done, &mut step);
+        self.deliver(&mut step);
+    }
+
+    /// This hint cannot be delivered for now, which is not because of the peer: those behind it go first.
+    pub fn put_off(&mut self, number: u64, now_ms: u64, mut step: impl FnMut(HintStep)) {
+        self.rest_until_ms = now_ms + HINT_REST_MS;
+        self.answered(number, EntryState::Waiting);
         self.deliver(&mut step);
     }
 
     /// Gives up hints that are too old.
     pub fn expire(&mut self, now_ms: u64, mut step: impl FnMut(HintStep)) {
         let is_old = |hint: &Hint| hint.kept_at_ms.saturating_add(HINT_AGE_MS_MAX) < now_ms;
-        let before = self.waiting.len();
-        self.forget_front(|entry| entry.is_done || is_old(&entry.hint), &mut step);
-        self.dropped += (before - self.waiting.len()) as u64;
+        let before = self.len();
+        self.forget_front(|entry| entry.is_done() || is_old(&entry.hint), &mut step);
+        self.dropped += (before - self.len()) as u64;
         self.deliver(&mut step);
     }
 
@@ -133,7 +168,7 @@ impl HintQueue {
 
     /// How many wait.
     pub fn len(&self) -> usize {
-        self.waiting.len()
+        self.waiting.len() - self.done
     }
 
     /// Whether none waits.
@@ -141,7 +176,7 @@ impl HintQueue {
         self.waiting.is_empty()
     }
 
-    /// How much room they take.
+    /// How much room they take, with those behind them that are done.
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -159,7 +194,18 @@ impl HintQueue {
         }
         self.oldest.push_back((hint.number, hint.timestamp));
         self.bytes += hint.bytes;
-        self.waiting.push_back(Entry { hint, is_done: false });
+        self.waiting.push_back(Entry { hint, state: EntryState::Waiting });
+    }
+
+    /// What is done stays so: another attempt may have been on its way.
+    fn answered(&mut self, number: u64, state: EntryState) {
+        let Ok(place) = self.waiting.binary_search_by_key(&number, |entry| entry.hint.number) else { return };
+        let entry = &mut self.waiting[place];
+        if !entry.is_done() {
+            self.in_flight -= usize::from(entry.state == EntryState::OnItsWay);
+            entry.state = state;
+            self.done += usize::from(entry.is_done());
+        }
     }
 
     fn forget_front(&mut self, mut goes: impl FnMut(&Entry) -> bool, step: &mut impl FnMut(HintStep)) {
@@ -167,7 +213,9 @@ impl HintQueue {
         while let Some(entry) = self.waiting.pop_front_if(|entry| goes(entry)) {
             let number = entry.hint.number;
             self.bytes -= entry.hint.bytes;
-            self.in_flight = self.in_flight.saturating_sub(1);
+            self.passed = self.passed.saturating_sub(1);
+            self.in_flight -= usize::from(entry.state == EntryState::OnItsWay);
+            self.done -= usize::from(entry.is_done());
             self.oldest.pop_front_if(|&mut (oldest, _)| oldest == number);
             forgotten = Some(number);
         }
@@ -177,10 +225,12 @@ impl HintQueue {
     }
 
     fn deliver(&mut self, step: &mut impl FnMut(HintStep)) {
-        while self.is_up && self.in_flight < HINTS_IN_FLIGHT_MAX && self.in_flight < self.waiting.len() {
-            let entry = &self.waiting[self.in_flight];
-            self.in_flight += 1;
-            if !entry.is_done {
+        while self.is_up && self.in_flight < HINTS_IN_FLIGHT_MAX && self.passed < self.waiting.len() {
+            let entry = &mut self.waiting[self.passed];
+            self.passed += 1;
+            if entry.state == EntryState::Waiting {
+                entry.state = EntryState::OnItsWay;
+                self.in_flight += 1;
                 step(HintStep::Deliver(entry.hint.number));
             }
         }
@@ -202,7 +252,7 @@ mod tests {
 
     fn up(queue: &mut HintQueue) -> Vec<HintStep> {
         let mut steps = Vec::new();
-        queue.peer_is_up(|step| steps.push(step));
+        queue.peer_is_up(0, |step| steps.push(step));
         steps
     }
 
@@ -232,9 +282,41 @@ mod tests {
         up(&mut queue);
         delivered(&mut queue, 2);
         queue.peer_is_down();
-        assert_eq!(delivered(&mut queue, 1), [], "an answer from before does not count");
         assert_eq!(up(&mut queue), [Deliver(1), Deliver(3)]);
         assert_eq!(delivered(&mut queue, 1), [Forget(2)]);
+    }
+
+    /// One that was refused had all others sent again, for as long as it was refused.
+    #[test]
+    fn an_answer_counts_although_another_hint_was_refused_meanwhile() {
+        let mut queue = queue(&[5, 6, 7]);
+        up(&mut queue);
+        queue.peer_is_down();
+        assert_eq!(delivered(&mut queue, 2), []);
+        assert_eq!(up(&mut queue), [Deliver(1), Deliver(3)]);
+        assert_eq!(delivered(&mut queue, 2), [], "once more");
+        queue.peer_is_down();
+        assert_eq!(delivered(&mut queue, 3), []);
+        assert_eq!(delivered(&mut queue, 1), [Forget(3)]);
+        assert_eq!(up(&mut queue), []);
+    }
+
+    #[test]
+    fn hints_that_are_put_off_hold_up_none_and_are_sent_again() {
+        let stuck = HINTS_IN_FLIGHT_MAX as u64;
+        let mut queue = queue(&vec![1; HINTS_IN_FLIGHT_MAX + 2]);
+        up(&mut queue);
+        let mut steps = Vec::new();
+        (1..=stuck).for_each(|number| queue.put_off(number, 0, |step| steps.push(step)));
+        assert_eq!(steps, [Deliver(stuck + 1), Deliver(stuck + 2)]);
+        assert_eq!(up(&mut queue), [], "others are on their way");
+        [stuck + 2, stuck + 1].map(|number| assert_eq!(delivered(&mut queue, number), []));
+        assert_eq!(up(&mut queue), [], "they rest");
+        queue.peer_is_up(HINT_REST_MS, |step| steps.push(step));
+        assert_eq!(queue.len(), HINTS_IN_FLIGHT_MAX, "those behind them are done");
+        assert_eq!(steps[2..], (1..=stuck).map(Deliver).collect::<Vec<_>>());
+        (1..stuck).for_each(|number| assert_eq!(delivered(&mut queue, number), [Forget(number)]));
+        assert_eq!(delivered(&mut queue, stuck), [Forget(stuck + 2)]);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Large values, while a replica of theirs lives and does not answer: its disk hangs.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
-use ladoga_cluster::{ReadAnswer, Refusal, SentCell};
+use ladoga_cluster::{HINTS_IN_FLIGHT_MAX, ReadAnswer, Refusal, SentCell};
 use ladoga_model::{Cell, Stamp, Value, Version};
 use ladoga_node::embedded::Embedded;
 use ladoga_node::peers::wire::{Answer, Origin, Request};
@@ -172,5 +174,56 @@ fn a_hint_of_a_large_value_needs_its_node_and_nobody_else() {
     take_value(missed, Origin::Repair);
     cluster.wait_until(|report| {
         report["nodes"].as_array().expect("nodes").iter().all(|node| node["hints_waiting"] != 1)
+    });
+}
+
+/// The peers' part while clients write: one takes everything, and does not stream it again; the other one takes hints only.
+/// Answers what hint it got, or that its hint of the large value had to wait once more.
+fn serve(works: &Peer, missed: &Peer) -> Option<Result<Bytes, ()>> {
+    let said = works.asked_soon(|request| match request {
+        Request::Upload => Some(Answer::Opened(STREAM)),
+        Request::OpenValue { .. } => Some(Answer::Refused(Refusal::Unreadable)),
+        Request::Read { .. } => Some(lacks_it()),
+        _ => Some(Answer::Done),
+    });
+    if let Some((number, answer)) = said {
+        works.answer(number, &answer);
+    }
+    let (number, (answer, hint)) = missed.asked_soon(|request| match request {
+        Request::Write { origin: Origin::Hint, key, .. } => Some((Answer::Done, Some(Ok(key.clone())))),
+        Request::Read { origin: Origin::Repair, .. } => Some((lacks_it(), Some(Err(())))),
+        _ => Some((Answer::Refused(Refusal::NoRoom), None)),
+    })?;
+    missed.answer(number, &answer);
+    hint
+}
+
+/// All that were on their way were sent again five times a second, and those behind them not at all.
+#[test]
+fn a_hint_of_a_large_value_that_nobody_can_give_holds_up_no_other() {
+    const SMALL: usize = 3 * HINTS_IN_FLIGHT_MAX / 2;
+    let cluster = with_time(2, QUORUM_TIMEOUT_MS);
+    let keys = cluster.foreign_keys(1 + SMALL);
+    let [works, missed] = &cluster.peers[..] else { panic!("two peers") };
+    let mut client = cluster.connect();
+    let value = vec![b'v'; BYTES];
+    for (key, value) in keys.iter().zip([&value[..]].into_iter().chain([&b"v"[..]; SMALL])) {
+        let query = format!("id={key}&replicas=1/2");
+        let length = value.len();
+        let head = format!("PUT /v0/entity?{query} HTTP/1.1\r\nhost: h\r\ncontent-length: {length}\r\n\r\n");
+        client.send([head.as_bytes(), value].concat());
+    }
+    let (mut arrived, mut waits) = (BTreeSet::new(), 0);
+    while arrived.len() < SMALL {
+        match serve(works, missed) {
+            Some(Ok(key)) => drop(arrived.insert(key)),
+            Some(Err(())) => waits += 1,
+            None => {}
+        }
+        assert!(waits < 20, "{} of {SMALL} have arrived", arrived.len());
+    }
+    cluster.wait_until(|report| {
+        let nodes = report["nodes"].as_array().expect("nodes");
+        nodes.iter().any(|node| node["hints_waiting"] == 1)
     });
 }

@@ -17,12 +17,13 @@ pub(crate) enum HandedOff {
     Done,
     /// This promise to a conditional write kept it out.
     Fenced(Version),
-    /// The peer did not take it, or no node could be asked that may have it.
+    /// No node that may have it can be asked now, or it is being brought already.
+    PutOff,
+    /// The peer did not take it.
     Failed,
 }
 
-/// Brings the large value that a hint is about to one node of its key, from whichever has it. It does not matter whether others answer:
-/// the hints behind this one wait for it.
+/// Brings the large value that a hint is about to one node of its key, from whichever has it. It does not matter whether others answer.
 pub(crate) async fn hand_off<S: Store>(
     replica: &Rc<OwnReplica<S>>,
     key: Bytes,
@@ -39,7 +40,7 @@ pub(crate) async fn hand_off<S: Store>(
     let name = CopyName { key: plan.key.clone(), version: stamp.version, to: peer };
     let nobody: Rc<dyn CopyReader> = Rc::new(Nobody);
     let copy = replica.copies.wish(&replica.cluster.copy_turns, name, &nobody, to);
-    let CopyRequest::New(mut copying) = copy else { return HandedOff::Failed };
+    let CopyRequest::New(mut copying) = copy else { return HandedOff::PutOff };
     let copied = copy_from_any(&plan, stamp, to, &mut copying).await;
     copying.ends(copied.map_err(NotCopied::failure));
     match copied {
@@ -49,7 +50,8 @@ pub(crate) async fn hand_off<S: Store>(
         | Err(NotCopied::Gone | NotCopied::ByTarget(Failure::Refused(Refusal::TooOld { .. }))) => {
             HandedOff::Done
         }
-        Err(NotCopied::BySource(_) | NotCopied::ByTarget(_)) => HandedOff::Failed,
+        Err(NotCopied::BySource(_)) => HandedOff::PutOff,
+        Err(NotCopied::ByTarget(_)) => HandedOff::Failed,
     }
 }
 

@@ -57,6 +57,8 @@ type DeliveryResults = Arc<Mutex<Vec<(NodeId, Delivered)>>>;
 
 enum Delivered {
     Yes(u64),
+    /// It cannot be, for now, whatever the peer does.
+    PutOff(u64),
     /// The peer did not take it.
     No,
 }
@@ -153,6 +155,11 @@ impl HintKeeper {
     /// A hint arrived.
     pub(crate) fn delivered(&self, peer: NodeId, number: u64) {
         self.note_outcome(peer, Delivered::Yes(number));
+    }
+
+    /// A hint cannot be delivered for now, and is not to hold up others.
+    pub(crate) fn put_off(&self, peer: NodeId, number: u64) {
+        self.note_outcome(peer, Delivered::PutOff(number));
     }
 
     /// A hint did not arrive: the peer is tried again later.
@@ -293,16 +300,23 @@ impl HintWorker {
                 }
             }
             Command::Up(peer) if self.peers[peer.index()].has_unsent() => {}
-            Command::Up(peer) => self.step(peer, |queue, step| queue.peer_is_up(step)),
+            Command::Up(peer) => {
+                let now_ms = self.clock.monotonic_ns() / 1_000_000;
+                self.step(peer, |queue, step| queue.peer_is_up(now_ms, step));
+            }
             Command::Delivered => {}
         }
     }
 
     fn look_at_outcomes(&mut self) {
         let delivered = std::mem::take(&mut *self.delivered.lock());
+        let now_ms = self.clock.monotonic_ns() / 1_000_000;
         for (peer, delivered) in delivered {
             match delivered {
                 Delivered::Yes(number) => self.step(peer, |queue, step| queue.delivered(number, step)),
+                Delivered::PutOff(number) => {
+                    self.step(peer, |queue, step| queue.put_off(number, now_ms, step));
+                }
                 Delivered::No => self.peers[peer.index()].queue.peer_is_down(),
             }
         }

@@ -49,6 +49,7 @@ async fn deliver_one<S: Store>(replica: Rc<OwnReplica<S>>, delivery: Delivery) {
             // The value is with the replicas that have it.
             let arrived = match coordinate::hand_off(&replica, key.clone(), stamp, peer).await {
                 HandedOff::Done => true,
+                HandedOff::PutOff => return hints.put_off(peer, number),
                 HandedOff::Failed => false,
                 HandedOff::Fenced(fence) => {
                     // As below.

@@ -310,7 +310,7 @@ mod tests {
         (1..=stuck).for_each(|number| queue.put_off(number, 0, |step| steps.push(step)));
         assert_eq!(steps, [Deliver(stuck + 1), Deliver(stuck + 2)]);
         assert_eq!(up(&mut queue), [], "others are on their way");
-        [stuck + 2, stuck + 1].map(|number| assert_eq!(delivered(&mut queue, number), []));
+        assert_eq!([delivered(&mut queue, stuck + 2), delivered(&mut queue, stuck + 1)], [[], []]);
         assert_eq!(up(&mut queue), [], "they rest");
         queue.peer_is_up(HINT_REST_MS, |step| steps.push(step));
         assert_eq!(queue.len(), HINTS_IN_FLIGHT_MAX, "those behind them are done");

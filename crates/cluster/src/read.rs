@@ -1,7 +1,7 @@
 //! A read, decided by its coordinator.
 //!
 //! ```text
-//! calls := new (answered | repaired | hurry | deadline)*   all replicas are asked at once, before the first call
+//! calls := new (answered | repaired | replaced | hurry | deadline)*   all replicas are asked at once, before the first call
 //! ```
 //!
 //! The answers that a quorum needs may disagree: a write reached some replicas and failed, or is in flight. If the read
@@ -29,7 +29,7 @@ pub enum ReadStep<B, L> {
     Decided(Result<Option<Cell<B, L>>, QuorumError>),
     /// Ask this replica for its value; the answer goes to [`ReadCore::answered`].
     Fetch(usize),
-    /// Write this cell to this replica; the answer goes to [`ReadCore::repaired`].
+    /// Write this cell to this replica; the answer goes to [`ReadCore::repaired`], or to [`ReadCore::replaced`].
     Repair(usize, Cell<B, L>),
     /// Call [`ReadCore::hurry`] in [`READ_WAIT_MS`], if it is not decided before. Comes once at most.
     Wait,
@@ -57,6 +57,8 @@ pub struct ReadCore<B, L> {
     repair: Version,
     repairing: ReplicaSet,
     repaired: ReplicaSet,
+    /// How often its value was not there any more for a repair.
+    replaced: usize,
     /// Replicas that did not take a repair. They are not asked to take another one.
     unrepaired: ReplicaSet,
     failures: Vec<(usize, Failure)>,
@@ -83,6 +85,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             repair: Version::ZERO,
             repairing: ReplicaSet::default(),
             repaired: ReplicaSet::default(),
+            replaced: 0,
             unrepaired: ReplicaSet::default(),
             failures: Vec::new(),
             patience: Patience::Unasked,
@@ -140,6 +143,21 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             }
             Ok(WriteAnswer::Fenced { .. }) => self.repair_failed(replica, Failure::Fenced),
             Err(failure) => self.repair_failed(replica, failure),
+        }
+        self.advance(&mut step);
+    }
+
+    /// A replica was not repaired, as the value of this version is not there any more: who had it is asked for what it has now. No
+    /// more often than there are replicas: one may show what it cannot give.
+    pub fn replaced(&mut self, replica: usize, version: Version, mut step: impl FnMut(ReadStep<B, L>)) {
+        if self.over || version != self.repair || !self.repairing.remove(replica) {
+            return;
+        }
+        if self.decided || self.replaced == self.states.len() {
+            self.repair_failed(replica, Failure::Superseded);
+        } else {
+            self.replaced += 1;
+            self.holders(Stamp::new(version)).iter().for_each(|holder| self.note_newer(holder, version));
         }
         self.advance(&mut step);
     }
@@ -328,6 +346,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         if self.repair != newest.stamp.version {
             self.repair = newest.stamp.version;
             (self.repairing, self.repaired) = (ReplicaSet::default(), ReplicaSet::default());
+            self.replaced = 0;
         }
         let is_left_alone = is_held || self.takes_a_majority(newest);
         let stale: Vec<usize> = self

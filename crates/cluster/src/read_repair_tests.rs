@@ -89,6 +89,38 @@ fn a_replica_that_had_something_newer_when_it_was_repaired_is_no_witness() {
     }
 }
 
+/// The value of a key that was overwritten all the time could not be copied to who lacked it, and that counted as a broken connection.
+#[test]
+fn a_value_that_was_replaced_before_it_was_copied_is_read_again() {
+    let begun = || {
+        let mut core = ReadCore::new(Replicas { ack: 2, from: 2 });
+        assert_eq!(steps_of(&mut core, 0, Some(value(1, 0))), []);
+        assert_eq!(steps_of(&mut core, 1, Some(value(2, 0))), [ReadStep::Repair(0, value(2, 0))]);
+        core
+    };
+    let replaced = |core: &mut ReadCore<u64, ()>, replica, version| {
+        let mut steps = Vec::new();
+        core.replaced(replica, version, |step| steps.push(step));
+        steps
+    };
+    let mut core = begun();
+    assert_eq!(replaced(&mut core, 0, NEW), [ReadStep::Fetch(1)]);
+    assert_eq!(replaced(&mut core, 0, NEW), [], "it was told already");
+    assert_eq!(steps_of(&mut core, 1, Some(value(3, 0))), [ReadStep::Repair(0, value(3, 0))]);
+    let mut steps = Vec::new();
+    core.repaired(0, NEWER, Ok(WriteAnswer::Applied), |step| steps.push(step));
+    assert_eq!(steps, [ReadStep::Decided(Ok(Some(value(3, 0))))]);
+
+    // Who shows it again and again, and cannot give it, is not asked for ever.
+    let mut core = begun();
+    for _ in 0..2 {
+        assert_eq!(replaced(&mut core, 0, NEW), [ReadStep::Fetch(1)]);
+        assert_eq!(steps_of(&mut core, 1, Some(value(2, 0))), [ReadStep::Repair(0, value(2, 0))]);
+    }
+    let [ReadStep::Decided(Err(error))] = &replaced(&mut core, 0, NEW)[..] else { panic!("it is not over") };
+    assert_eq!(error.failures, [(0, Failure::Superseded)]);
+}
+
 /// It has lost its promises: what it is given meanwhile may be what it had promised not to take.
 #[test]
 fn a_node_that_is_being_rebuilt_is_no_witness() {

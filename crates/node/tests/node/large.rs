@@ -227,3 +227,34 @@ fn a_hint_of_a_large_value_that_nobody_can_give_holds_up_no_other() {
         nodes.iter().any(|node| node["hints_waiting"] == 1)
     });
 }
+
+/// It was answered 504, as if a connection had broken.
+#[test]
+fn a_large_value_that_is_replaced_while_it_is_read_is_read_again() {
+    let cluster = with_time(2, QUORUM_TIMEOUT_MS);
+    let key = cluster.foreign_key();
+    let mut client = cluster.connect();
+    client.send(format!("GET /v0/entity?id={key}&replicas=2/2 HTTP/1.1\r\nhost: h\r\n\r\n"));
+    let [holder, lacks] = &cluster.peers[..] else { panic!("two peers") };
+    let answer_read = |peer: &Peer, cell: Option<Cell<Bytes, u64>>| {
+        let (number, ()) = peer.asked(|request| matches!(request, Request::Read { .. }).then_some(()));
+        let cell = cell.map(SentCell::Whole);
+        peer.answer(number, &Answer::Read(ReadAnswer { cell, is_whole: true }));
+    };
+    answer_read(holder, Some(Cell { stamp: Stamp::new(VERSION), value: Some(Value::Large(BYTES as u64)) }));
+    answer_read(lacks, None);
+    let (number, ()) = holder.asked(|request| matches!(request, Request::OpenValue { .. }).then_some(()));
+    holder.answer(number, &Answer::Gone);
+    let newer = Stamp::new(Version { timestamp: 2, node: 0 });
+    answer_read(
+        holder,
+        Some(Cell { stamp: newer, value: Some(Value::Inline(Bytes::from_static(b"newer"))) }),
+    );
+    let (number, ()) = lacks.asked(|request| match request {
+        Request::Write { stamp, origin: Origin::Repair, .. } => (*stamp == newer).then_some(()),
+        _ => None,
+    });
+    lacks.answer(number, &Answer::Done);
+    let answer = client.answer();
+    assert_eq!((answer.status, answer.text()), (200, "newer"));
+}

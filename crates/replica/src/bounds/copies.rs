@@ -58,13 +58,28 @@ impl CopyTurns {
     }
 }
 
+/// Why a large value was not copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotCopied {
+    /// Its holder does not have it, or not any more.
+    Gone,
+    /// Its holder failed.
+    BySource(Failure),
+    /// The replica that lacks it did not take it, or it was not the time for it.
+    ByTarget(Failure),
+}
+
+impl NotCopied {
+    const OVER_CAPACITY: NotCopied = NotCopied::ByTarget(Failure::Refused(Refusal::OverCapacity));
+}
+
 /// A read that wants a copy made.
 pub(crate) trait CopyReader {
     /// Whether a client waits for it.
     fn awaits(&self) -> bool;
 
     /// The copy of this version to the replica at `place` has ended, with the replica's answer or a failure.
-    fn copied(self: Rc<Self>, place: usize, version: Version, outcome: Result<WriteAnswer, Failure>);
+    fn copied(self: Rc<Self>, place: usize, version: Version, outcome: Result<WriteAnswer, NotCopied>);
 }
 
 /// Identifies a copy: which value, to which node.
@@ -134,7 +149,7 @@ impl Copies {
             }
             for (left, place) in readers.join(reader, place) {
                 // What it is told may have it wish for more.
-                left.copied(place, name.version, Err(Failure::Refused(Refusal::OverCapacity)));
+                left.copied(place, name.version, Err(NotCopied::OVER_CAPACITY));
             }
             return CopyRequest::Joined;
         }
@@ -142,7 +157,14 @@ impl Copies {
         readers.join(reader, place);
         self.under_way.borrow_mut().insert(name.clone(), Rc::clone(&readers));
         let (copies, turns) = (Rc::clone(self), Arc::clone(turns));
-        CopyRequest::New(Copying { copies, turns, name, readers, turn: None, outcome: Err(Failure::Broken) })
+        CopyRequest::New(Copying {
+            copies,
+            turns,
+            name,
+            readers,
+            turn: None,
+            outcome: Err(NotCopied::ByTarget(Failure::Broken)),
+        })
     }
 }
 
@@ -155,7 +177,7 @@ pub(crate) struct Copying {
     name: CopyName,
     readers: Rc<Readers>,
     turn: Option<OwnedSemaphorePermit>,
-    outcome: Result<WriteAnswer, Failure>,
+    outcome: Result<WriteAnswer, NotCopied>,
 }
 
 impl Copying {
@@ -200,7 +222,7 @@ impl Copying {
     }
 
     /// It is made, or will not be.
-    pub(crate) fn ends(mut self, outcome: Result<WriteAnswer, Failure>) {
+    pub(crate) fn ends(mut self, outcome: Result<WriteAnswer, NotCopied>) {
         self.outcome = outcome;
     }
 }

@@ -7,7 +7,7 @@ use super::*;
 #[derive(Default)]
 struct Client {
     awaits: Cell<bool>,
-    heard: RefCell<Vec<(usize, Result<WriteAnswer, Failure>)>>,
+    heard: RefCell<Vec<(usize, Result<WriteAnswer, NotCopied>)>>,
 }
 
 impl Client {
@@ -24,7 +24,7 @@ impl CopyReader for Client {
         self.awaits.get()
     }
 
-    fn copied(self: Rc<Self>, place: usize, version: Version, outcome: Result<WriteAnswer, Failure>) {
+    fn copied(self: Rc<Self>, place: usize, version: Version, outcome: Result<WriteAnswer, NotCopied>) {
         assert_eq!(version, VERSION, "of what was copied, not of what is newest");
         self.heard.borrow_mut().push((place, outcome));
     }
@@ -58,8 +58,8 @@ impl Node {
 
 const KEYS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 const OVER_CAPACITY: Failure = Failure::Refused(Refusal::OverCapacity);
-const REFUSED: Result<WriteAnswer, Failure> = Err(OVER_CAPACITY);
-const MADE: Result<WriteAnswer, Failure> = Ok(WriteAnswer::Applied);
+const REFUSED: Result<WriteAnswer, NotCopied> = Err(NotCopied::OVER_CAPACITY);
+const MADE: Result<WriteAnswer, NotCopied> = Ok(WriteAnswer::Applied);
 
 fn now<T>(future: impl Future<Output = T>) -> Poll<T> {
     pin!(future).poll(&mut Context::from_waker(Waker::noop()))

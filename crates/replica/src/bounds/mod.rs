@@ -15,7 +15,7 @@ mod turns;
 
 pub(crate) use account::SessionAccount;
 pub(crate) use budget::{SESSION_OWN_BYTES, SessionBudget};
-pub(crate) use copies::{Copies, CopyName, CopyReader, CopyRequest, CopyTurns, Copying};
+pub(crate) use copies::{Copies, CopyName, CopyReader, CopyRequest, CopyTurns, Copying, NotCopied};
 pub(crate) use pace::Pace;
 pub(crate) use shared_keys::SharedKeys;
 pub(crate) use turns::{NoTurn, Turn, Turns};

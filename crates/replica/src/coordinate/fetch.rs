@@ -9,7 +9,7 @@ use ladoga_runtime::{Address, Gate};
 use super::failures::within;
 use super::plan::Plan;
 use super::target::Target;
-use crate::bounds::Copying;
+use crate::bounds::{Copying, NotCopied};
 use crate::link::{PeerLink, RemoteStream};
 use crate::own::{OwnReplica, refusal, replica};
 use crate::wire::{Answer, Request, SKIPS_SINCE};
@@ -169,37 +169,15 @@ impl Pieces for RemotePieces {
     }
 }
 
-/// Why a large value was not copied.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum NotCopied {
-    /// Its holder does not have it, or not any more.
-    Gone,
-    /// Its holder failed.
-    BySource(Failure),
-    /// The replica that lacks it did not take it, or it was not the time for it.
-    ByTarget(Failure),
-}
-
-impl NotCopied {
-    /// The same for who needs to know no more.
-    pub(super) const fn failure(self) -> Failure {
-        match self {
-            // What replaced it is repaired by who finds it missing.
-            NotCopied::Gone => Failure::Broken,
-            NotCopied::BySource(failure) | NotCopied::ByTarget(failure) => failure,
-        }
-    }
-}
-
 /// Copies a large value from one replica to another.
 pub(super) async fn copy_large<S: Store>(
     plan: &Plan<S>,
     stamp: Stamp,
     places: (usize, usize),
     copying: &mut Copying,
-) -> Result<WriteAnswer, Failure> {
-    copying.begin().await?;
-    copy_once(plan, stamp, places, copying).await.map_err(NotCopied::failure)
+) -> Result<WriteAnswer, NotCopied> {
+    copying.begin().await.map_err(NotCopied::ByTarget)?;
+    copy_once(plan, stamp, places, copying).await
 }
 
 /// The same once its turn has begun, through the memory of a piece.

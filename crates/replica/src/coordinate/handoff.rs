@@ -4,9 +4,9 @@ use bytes::Bytes;
 use ladoga_cluster::{Failure, NodeId, Origin, Refusal, WriteAnswer};
 use ladoga_model::{Stamp, Version};
 
-use super::fetch::{NotCopied, copy_once};
+use super::fetch::copy_once;
 use super::plan::Plan;
-use crate::bounds::{CopyName, CopyReader, CopyRequest, Copying};
+use crate::bounds::{CopyName, CopyReader, CopyRequest, Copying, NotCopied};
 use crate::own::OwnReplica;
 use crate::wire::{Answer, Request};
 use ladoga_local::store::Store;
@@ -42,7 +42,7 @@ pub(crate) async fn hand_off<S: Store>(
     let copy = replica.copies.wish(&replica.cluster.copy_turns, name, &nobody, to);
     let CopyRequest::New(mut copying) = copy else { return HandedOff::PutOff };
     let copied = copy_from_any(&plan, stamp, to, &mut copying).await;
-    copying.ends(copied.map_err(NotCopied::failure));
+    copying.ends(copied);
     match copied {
         Ok(WriteAnswer::Fenced { fence }) => HandedOff::Fenced(fence),
         // If it is gone, what replaced it has hints of its own; or it is left to anti-entropy.
@@ -95,5 +95,5 @@ impl CopyReader for Nobody {
         false
     }
 
-    fn copied(self: Rc<Self>, _place: usize, _version: Version, _outcome: Result<WriteAnswer, Failure>) {}
+    fn copied(self: Rc<Self>, _place: usize, _version: Version, _outcome: Result<WriteAnswer, NotCopied>) {}
 }

@@ -15,7 +15,7 @@ use super::fetch::{HeldCell, HeldValue, copy_large};
 use super::plan::Plan;
 use super::standing::Standing;
 use super::starting::{IS_STARTING, Starting, until_asked_again};
-use crate::bounds::{CopyName, CopyReader, CopyRequest};
+use crate::bounds::{CopyName, CopyReader, CopyRequest, NotCopied};
 use crate::link::{Expires, PeerError, Place, Waiter};
 use crate::own::{refusal, replica};
 use crate::wire::{Answer, Request};
@@ -263,7 +263,7 @@ impl<S: Store> Reading<S> {
             CopyRequest::Joined => {}
             CopyRequest::UnderWay => {
                 let refusal = Refusal::OverCapacity;
-                reader.copied(place, stamp.version, Err(Failure::Refused(refusal)));
+                self.repaired(place, stamp.version, Err(Failure::Refused(refusal)));
             }
         }
     }
@@ -339,8 +339,13 @@ impl<S: Store> CopyReader for Reading<S> {
         !self.state.borrow().core.is_decided()
     }
 
-    fn copied(self: Rc<Self>, place: usize, version: Version, outcome: Result<WriteAnswer, Failure>) {
-        self.repaired(place, version, outcome);
+    fn copied(self: Rc<Self>, place: usize, version: Version, outcome: Result<WriteAnswer, NotCopied>) {
+        let said = match outcome {
+            Err(NotCopied::Gone) => return self.step(|core, step| core.replaced(place, version, step)),
+            Err(NotCopied::BySource(failure) | NotCopied::ByTarget(failure)) => Err(failure),
+            Ok(answer) => Ok(answer),
+        };
+        self.repaired(place, version, said);
     }
 }
 

@@ -15,7 +15,8 @@
 //! - `promises`: what a replica says to conditional writes; `forwarded`: those that another node decides
 //! - `coordinator`: what becomes of answers that come late, or not at all; `replica`: what a peer may ask for
 //! - `many`: reads that share a frame
-//! - `missed`: writes that the node that took them could not store; `large`: large values at nodes whose disk hangs
+//! - `missed`: writes that the node that took them could not store
+//! - `large`: large values at nodes whose disk hangs; `ranges`: those of a range over all nodes
 
 mod bounds;
 mod client;
@@ -30,6 +31,7 @@ mod panics;
 mod patience;
 mod peer;
 mod promises;
+mod ranges;
 mod refusals;
 mod replica;
 mod running;

@@ -169,6 +169,23 @@ impl Pieces for RemotePieces {
     }
 }
 
+/// The next piece, without the first so many bytes of what comes, which may be all of several pieces.
+pub(crate) async fn behind(
+    mut next: Result<Option<Piece>, StoreError>,
+    mut passed: u64,
+) -> Result<Option<Piece>, StoreError> {
+    loop {
+        match next? {
+            Some((bytes, rest)) if passed > 0 && passed >= bytes.len() as u64 => {
+                passed -= bytes.len() as u64;
+                next = rest.next().await;
+            }
+            Some((bytes, rest)) => return Ok(Some((bytes.slice(passed as usize..), rest))),
+            None => return Ok(None),
+        }
+    }
+}
+
 /// Copies a large value from one replica to another.
 pub(super) async fn copy_large<S: Store>(
     plan: &Plan<S>,

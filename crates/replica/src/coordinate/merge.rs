@@ -3,13 +3,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ladoga_cluster::{NodeId, Refusal, covers};
-use ladoga_model::{Cell, Replicas, TraceContext, Value, Version};
+use ladoga_model::{Cell, Replicas, TraceContext, Value};
 use ladoga_service::{Context, Error, KeyRange, NoPieces};
 
-use super::fetch::{RemotePieces, open_remote};
+use super::fetch::RemotePieces;
+use super::merged_value::{MergedValue, open_merged};
 use super::starting::until_asked_again;
 use crate::link::{PeerError, RemoteStream};
-use crate::own::replica::large_value_of;
 use crate::own::{OwnReplica, hear};
 use crate::wire::{Answer, Record, Request, put_mark, put_record, take_record};
 use ladoga_local::store::{CellFormat, Later, LocalStore, Piece, Pieces, RecordFormat, Store, StoreError};
@@ -142,7 +142,7 @@ struct Merged<S: Store> {
     left: u64,
     format: Box<dyn RecordFormat>,
     /// A large value that is being passed on.
-    large: Option<Box<dyn Pieces>>,
+    large: Option<MergedValue>,
     /// Nothing comes any more.
     has_ended: bool,
 }
@@ -167,7 +167,7 @@ impl<S: Store> Merged<S> {
         let mut looks = 0;
         while out.len() < MERGED_PIECE_BYTES {
             if let Some(large) = self.large.take() {
-                match large.next().await? {
+                match large.next(&self.replica).await? {
                     Some((bytes, rest)) => {
                         self.large = Some(rest);
                         self.format.large(out, &bytes);
@@ -186,12 +186,12 @@ impl<S: Store> Merged<S> {
                 self.refill().await?;
                 self.take_newest()?
             };
-            let Some((node, record)) = found else {
+            let Some((holders, record)) = found else {
                 self.format.end(out);
                 self.has_ended = true;
                 break;
             };
-            self.write(node, record, out).await?;
+            self.write(holders, record, out).await?;
         }
         Ok(())
     }
@@ -273,62 +273,65 @@ impl<S: Store> Merged<S> {
         Ok(())
     }
 
-    /// Takes the next key off all nodes that have it; answers which node has its newest version.
-    fn take_newest(&mut self) -> Result<Option<(NodeId, Record)>, StoreError> {
+    /// Takes the next key off all nodes that have it; answers its newest version, and which nodes have that if its value is large, the
+    /// nearest one last.
+    fn take_newest(&mut self) -> Result<Option<(Vec<NodeId>, Record)>, StoreError> {
         let heads = self.sources.iter().filter_map(|source| source.head.as_ref());
         let keys = heads.map(|record| &record.key);
         let next = if self.is_reverse { keys.max() } else { keys.min() };
         let Some(key) = next.cloned() else { return Ok(None) };
-        let mut newest: Option<(NodeId, Record)> = None;
-        for source in &mut self.sources {
+        let has_values = self.format.wants_values();
+        let mut newest: Option<(Vec<NodeId>, Record)> = None;
+        for source in self.sources.iter_mut().rev() {
             let Some(record) = source.head.take_if(|record| record.key == key) else { continue };
             source.advance()?;
             let version = |record: &Record| record.cell.stamp.version;
-            if newest.as_ref().is_none_or(|(_, best)| version(best) < version(&record)) {
-                newest = Some((source.node, record));
+            let is_large = has_values && matches!(record.cell.value, Some(Value::Large(_)));
+            match &mut newest {
+                Some((_, best)) if version(best) > version(&record) => {}
+                Some((holders, best)) if version(best) == version(&record) => {
+                    holders.extend(is_large.then_some(source.node));
+                }
+                _ => newest = Some((is_large.then_some(source.node).into_iter().collect(), record)),
             }
         }
         Ok(newest)
     }
 
-    async fn write(&mut self, node: NodeId, record: Record, out: &mut Vec<u8>) -> Result<(), StoreError> {
+    async fn write(
+        &mut self,
+        holders: Vec<NodeId>,
+        record: Record,
+        out: &mut Vec<u8>,
+    ) -> Result<(), StoreError> {
         let Record { key, cell } = record;
         let Cell { stamp, value: Some(value) } = cell.as_of_ms(|| self.live_at_ms) else { return Ok(()) };
+        let (stamp, value) = match value {
+            Value::Large(bytes) if self.format.wants_values() => {
+                let opened = open_merged(&self.replica, holders, (key.clone(), stamp, bytes)).await?;
+                // It may have been deleted meanwhile.
+                let cell = opened.as_of_ms(|| self.live_at_ms);
+                let Cell { stamp, value: Some(value) } = cell else { return Ok(()) };
+                (stamp, value)
+            }
+            Value::Large(_) => (stamp, Value::Inline(Bytes::new())),
+            Value::Inline(value) => (stamp, Value::Inline(value)),
+        };
         self.left -= 1;
         match value {
             Value::Inline(value) => self.format.record(out, &key, stamp, &value),
-            Value::Large(_) if !self.format.wants_values() => self.format.record(out, &key, stamp, &[]),
-            Value::Large(bytes) => {
-                // Replaced since then: the value of that moment is gone, and so is the range.
-                let Some(pieces) = self.open(node, &key, stamp.version).await? else {
-                    return Err(StoreError::Unreadable {
-                        reason: "a large value was replaced while it was to be read".to_owned(),
-                    });
-                };
-                self.format.begin_large(out, &key, stamp, bytes);
-                self.large = Some(pieces);
+            Value::Large(large) => {
+                self.format.begin_large(out, &key, stamp, large.bytes);
+                self.large = Some(large);
             }
         }
         Ok(())
-    }
-
-    async fn open(
-        &self,
-        node: NodeId,
-        key: &Bytes,
-        version: Version,
-    ) -> Result<Option<Box<dyn Pieces>>, StoreError> {
-        if node != self.replica.cluster.own {
-            return open_remote((self.replica.peers.link(node), None), key, version).await;
-        }
-        let found = self.replica.store.get_cell(key).wait().await?;
-        Ok(large_value_of(found, version))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ladoga_model::Stamp;
+    use ladoga_model::{Stamp, Version};
 
     use super::*;
 

@@ -11,7 +11,7 @@
 //! - `fenced`: reads and writes that promises to one are in the way of
 //! - `spread`: a value that does not fit into memory, to many nodes at once
 //! - `target`: uploads such a value to one node; `fetch`: reads it from one; `handoff`: brings it to one that a hint is for
-//! - `merge`: the entities of all nodes
+//! - `merge`: the entities of all nodes; `merged_value`: a large value among them
 //! - `backup`: what a checkpoint and the log of this node are to those of the others
 //! - `obstacles`: why a request would not be served now
 //! - `standing`: what a request counts on until it is decided
@@ -29,6 +29,7 @@ mod forward;
 mod forwarded;
 mod handoff;
 mod merge;
+mod merged_value;
 mod obstacles;
 mod plan;
 mod propose;
@@ -42,7 +43,7 @@ mod target;
 mod write;
 
 pub(crate) use fenced::take_over;
-pub(crate) use fetch::take_large;
+pub(crate) use fetch::{behind, take_large};
 pub(crate) use forwarded::decide_forwarded;
 pub(crate) use handoff::{HandedOff, hand_off};
 pub use replicated::Replicated;

@@ -7,9 +7,10 @@ use ladoga_runtime::{Permit, Taken};
 
 use super::asked::Asked;
 use super::session::Session;
+use crate::coordinate::behind;
 use crate::own::refusal;
 use crate::wire::Answer;
-use ladoga_local::store::{LocalStore, Piece, Pieces, Store, StoreError};
+use ladoga_local::store::{LocalStore, Pieces, Store};
 
 /// Streams and uploads that one connection may have open.
 const OPENED_MAX: usize = 64;
@@ -118,22 +119,5 @@ impl<S: Store> Session<S> {
                 Err(error) => Answer::Refused(refusal(&error)),
             }
         });
-    }
-}
-
-/// The next piece, without the first so many bytes of what comes, which may be all of several pieces.
-async fn behind(
-    mut next: Result<Option<Piece>, StoreError>,
-    mut passed: u64,
-) -> Result<Option<Piece>, StoreError> {
-    loop {
-        match next? {
-            Some((bytes, rest)) if passed > 0 && passed >= bytes.len() as u64 => {
-                passed -= bytes.len() as u64;
-                next = rest.next().await;
-            }
-            Some((bytes, rest)) => return Ok(Some((bytes.slice(passed as usize..), rest))),
-            None => return Ok(None),
-        }
     }
 }

@@ -32,12 +32,13 @@ pub use ladoga_cluster::{AsOf, Had, Incarnation, Origin, Statement};
 pub use ladoga_service::Precondition;
 pub use message::PeerCell;
 pub use parts::Base;
+pub use record::put_record;
 pub use request::Request;
 
 pub(crate) use forward::{CONTENDED, FORWARD_BYTES_MAX, FORWARD_VERSIONS_MAX, FORWARDED_BYTES_MAX};
 pub(crate) use frame::{INLINE_BYTES_MAX, SKIPS_SINCE, frame_bytes};
 pub(crate) use reads::{READS_SINCE, Reads};
-pub(crate) use record::{Record, put_mark, put_record, take_record};
+pub(crate) use record::{Record, put_mark, take_record};
 pub(crate) use traces::{TRACES_MAX, told_traces};
 
 use bytes::BytesMut;

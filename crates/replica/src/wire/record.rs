@@ -22,7 +22,7 @@ pub(crate) struct Record {
 const PREFIX_BYTES: usize = 8;
 
 /// Appends a record.
-pub(crate) fn put_record(out: &mut Vec<u8>, key: &[u8], cell: Cell<&[u8], u64>) {
+pub fn put_record(out: &mut Vec<u8>, key: &[u8], cell: Cell<&[u8], u64>) {
     let Cell { stamp, value } = cell;
     let start = out.len();
     out.put_u64_le(0);

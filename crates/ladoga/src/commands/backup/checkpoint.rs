@@ -1,3 +1,7 @@
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
 use ladoga_backup::{Error, Listing, PIECE_BYTES_MAX, Source};
 use ladoga_storage::StoreFile;
 use serde_json::Value;
@@ -8,11 +12,16 @@ use crate::client::{ClientError, KeptConnection, Url};
 /// The longest list of files that is read: of millions of them.
 const LISTING_BYTES_MAX: u64 = 512 << 20;
 
+/// How often a node is told that its checkpoint is still wanted: while others are waited for, or fetched, nothing of it is read.
+const WISH_EVERY: Duration = if cfg!(test) { Duration::from_millis(1) } else { Duration::from_secs(10) };
+
 /// The copy that a node keeps for us. It is released when this is dropped; if we are killed, a minute later.
 pub(super) struct Checkpoint {
     url: Url,
     connection: KeptConnection,
     id: String,
+    /// Has the node keep it.
+    _wished: Sender<()>,
     listing_bytes: u64,
     /// When it was complete, by the clock of the node.
     pub(super) taken_ms: u64,
@@ -52,7 +61,17 @@ impl Checkpoint {
             let (found, expected) = ("an answer of another kind".to_owned(), "a checkpoint");
             return Err(ClientError::NotANode { url: url.clone(), found, expected }.into());
         };
-        Ok(Checkpoint { url: url.clone(), connection, id, listing_bytes, taken_ms, part, log })
+        let wished = keep(url, format!("/v0/backup?id={id}&file=listing&bytes=0"));
+        Ok(Checkpoint {
+            url: url.clone(),
+            connection,
+            id,
+            _wished: wished,
+            listing_bytes,
+            taken_ms,
+            part,
+            log,
+        })
     }
 
     /// What is in it.
@@ -83,11 +102,20 @@ impl Checkpoint {
             _ => Err(Error::Source(answered.refusal(&self.url))),
         }
     }
+}
 
-    /// How others tell the node that it is still wanted.
-    pub(super) fn wish(&self) -> String {
-        format!("/v0/backup?id={}&file=listing&bytes=0", self.id)
-    }
+/// Tells a node every few seconds that its checkpoint is wanted, until what it answers is dropped. Each node has a thread of its own,
+/// for which nobody waits: one that does not answer any more holds up neither the others nor the end.
+fn keep(url: &Url, wish: String) -> Sender<()> {
+    let (wished, is_wished) = channel();
+    let mut connection = KeptConnection::new(url.clone());
+    thread::spawn(move || {
+        while is_wished.recv_timeout(WISH_EVERY) == Err(RecvTimeoutError::Timeout) {
+            // What goes wrong shows when its files are read.
+            let _ = connection.ask("GET", &wish);
+        }
+    });
+    wished
 }
 
 impl Drop for Checkpoint {
@@ -143,5 +171,53 @@ impl Place {
             json["nodes"].as_array()?.iter().map(|node| node.as_str().map(str::to_owned)).collect();
         let place = Place { nodes: nodes?, own: usize::try_from(json["own"].as_u64()?).ok()? };
         (place.own < place.nodes.len()).then_some(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// Answers one request, and says which it was.
+    fn serve(socket: TcpStream, status: &str, body: &str) -> String {
+        let mut lines = BufReader::new(socket);
+        let mut first = String::new();
+        lines.read_line(&mut first).expect("a request");
+        let mut line = String::new();
+        while line != "\r\n" {
+            line.clear();
+            lines.read_line(&mut line).expect("a head");
+        }
+        let length = body.len();
+        let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+        lines.get_mut().write_all(format!("{head}{body}").as_bytes()).expect("a client that reads");
+        first
+    }
+
+    /// It was released after a minute, while another node was still making its own.
+    #[test]
+    fn a_node_is_told_that_its_checkpoint_is_wanted_from_its_beginning_on() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+        let url = Url::parse(&url).expect("a URL");
+        let (asked, requests) = channel();
+        thread::spawn(move || {
+            let begun = "{\"id\":\"7\",\"listing_bytes\":0,\"taken_ms\":1}";
+            for (number, socket) in listener.incoming().enumerate() {
+                let (status, body) = if number == 0 { ("201 Created", begun) } else { ("200 OK", "") };
+                // The test may be over.
+                let _ = asked.send(serve(socket.expect("a client"), status, body));
+            }
+        });
+        let checkpoint = Checkpoint::begin(&url).expect("a node");
+        let next = || requests.recv_timeout(Duration::from_mins(1)).expect("a request");
+        assert_eq!(next(), "POST /v0/backup HTTP/1.1\r\n");
+        for _ in 0..2 {
+            assert_eq!(next(), "GET /v0/backup?id=7&file=listing&bytes=0 HTTP/1.1\r\n");
+        }
+        drop(checkpoint);
     }
 }

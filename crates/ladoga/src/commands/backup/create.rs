@@ -1,7 +1,4 @@
 use std::io::Write;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread;
-use std::time::Duration;
 
 use ladoga_backup::{Backup, Error, LogPosition, NodeBackup, Repository, Taken, Writing};
 use ladoga_env::Env;
@@ -11,15 +8,12 @@ use super::Shown;
 use super::checkpoint::Checkpoint;
 use super::cut::Cut;
 use super::logs::tell_gaps;
-use super::node_log::NodeLog;
+use super::node_log::{self, NodeLog};
 use super::paced::{Pace, Paced};
 use super::turn;
 use crate::backup_arguments::{BackupRate, CreateBackupArguments};
-use crate::client::{KeptConnection, Url};
+use crate::client::Url;
 use crate::settings::{format_size, raise_descriptor_limit};
-
-/// How often nodes are told that their checkpoints are still wanted: while one is fetched, the others wait.
-const WISH_EVERY: Duration = Duration::from_secs(10);
 
 /// Takes a backup.
 pub(super) fn create(arguments: &CreateBackupArguments) -> Result<(), Failure> {
@@ -43,9 +37,7 @@ fn fetch(
 ) -> Result<(Backup, Taken), Failure> {
     let Cut { cluster, ack, nodes: checkpoints, missing } = cut;
     let (mut nodes, mut taken) = (Vec::new(), Taken::default());
-    let wishes: Vec<Sender<()>> =
-        checkpoints.iter().map(|(_, url, checkpoint)| keep(url, checkpoint.wish())).collect();
-    for ((name, url, mut checkpoint), wished) in checkpoints.into_iter().zip(wishes) {
+    for (name, url, mut checkpoint) in checkpoints {
         let listing = checkpoint.listing()?;
         let of = (name.as_str(), checkpoint.taken_ms);
         let pace = Pace::new(&*env.clock, rate);
@@ -60,10 +52,9 @@ fn fetch(
         node.log = early;
         nodes.push((node, end));
         taken = taken.and(cost);
-        drop(wished);
     }
     let pace = Pace::new(&*env.clock, rate);
-    let reaches_ms_max = reaches_ms_max(nodes.iter().filter_map(|(_, end)| end.as_ref()), pace);
+    let reaches_ms_max = reaches_ms_max(nodes.iter().filter_map(|(_, end)| end.as_ref()));
     let with_log = |(mut node, end): (NodeBackup, Option<LogEnd>)| {
         node.log = position(repository, writing, end.as_ref(), (reaches_ms_max, pace))?.or(node.log);
         Ok(node)
@@ -95,9 +86,9 @@ impl LogEnd {
 }
 
 /// Up to when all of these nodes have everything in their logs; as in `Logs::find`.
-fn reaches_ms_max<'l>(ends: impl Iterator<Item = &'l LogEnd>, pace: Pace<'_>) -> u64 {
+fn reaches_ms_max<'l>(ends: impl Iterator<Item = &'l LogEnd>) -> u64 {
     // One that does not answer now does not when it is asked for its log, either.
-    let reaches_ms = |end: &LogEnd| Some(NodeLog::new(&end.url, pace).begin().ok()?.listing.reaches_ms);
+    let reaches_ms = |end: &LogEnd| Some(node_log::begin(&end.url).ok()?.listing.reaches_ms);
     ends.filter_map(reaches_ms).min().unwrap_or(0)
 }
 
@@ -129,20 +120,6 @@ fn give_way() {
     const LOWEST: i32 = 19;
     // Where it is not permitted, the backup is taken all the same.
     let _ = rustix::process::setpriority_process(None, LOWEST);
-}
-
-/// Tells a node every few seconds that its checkpoint is wanted, until what it answers is dropped. Each node has a thread of its own,
-/// for which nobody waits: one that does not answer any more holds up neither the others nor the end.
-fn keep(url: &Url, wish: String) -> Sender<()> {
-    let (wished, is_wished) = channel();
-    let mut connection = KeptConnection::new(url.clone());
-    thread::spawn(move || {
-        while is_wished.recv_timeout(WISH_EVERY) == Err(RecvTimeoutError::Timeout) {
-            // What goes wrong shows when its files are read.
-            let _ = connection.ask("GET", &wish);
-        }
-    });
-    wished
 }
 
 fn tell(backup: &Backup, taken: Taken) -> Result<(), Failure> {

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
@@ -11,6 +13,8 @@ use crate::client::Url;
 const ATTEMPTS_MAX: usize = 10;
 /// The pause before that.
 const PAUSE: Duration = Duration::from_secs(1);
+/// How long another node is waited for once a backup can do without it: it may be frozen.
+pub(super) const REST_WAIT: Duration = Duration::from_secs(30);
 
 /// Checkpoints of the nodes of a cluster, or of a node on its own, in which every write is that was acknowledged before, by as many nodes
 /// as writes wait for.
@@ -52,9 +56,14 @@ impl Cut {
         let ack_max = nodes.len();
         let ack = ack_of(url, ack, ack_max)?;
         let mut cut = Cut { cluster: nodes.clone(), ack, nodes: Vec::new(), missing: Vec::new() };
-        let begun = of_all(&nodes, (own, first), |name| begin_other(url, name));
+        let first = counted(first, &nodes, own);
+        let (asked, expected) = (url.clone(), nodes.clone());
+        let begin = move |place: usize, name: &str| {
+            begin_other(&asked, name).map_err(why).and_then(|begun| counted(begun, &expected, place))
+        };
+        let begun = of_all(&nodes, (own, first), (ack, REST_WAIT), begin);
         for (place, (name, begun)) in nodes.iter().zip(begun).enumerate() {
-            match begun.map_err(why).and_then(|begun| counted(begun, &nodes, place)) {
+            match begun {
                 Ok(begun) => {
                     let reached = if place == own { Some(url.clone()) } else { url.of_sibling(name) };
                     cut.nodes.push((name.clone(), reached.unwrap_or_else(|| url.clone()), begun));
@@ -96,25 +105,31 @@ pub(super) fn ack_of(url: &Url, ack: Option<usize>, nodes: usize) -> Result<usiz
     Err(Failure::Usage(format!("--ack is {found}, expected {expected}")))
 }
 
-/// Asks all of these nodes at the same time, but one, which has answered already.
-pub(super) fn of_all<T: Send>(
+/// Asks all of these nodes at the same time, but one, which has answered already. Once less than `ack` are missing, the next answer is
+/// waited for only so long.
+pub(super) fn of_all<T: Send + 'static>(
     names: &[String],
-    (own, first): (usize, T),
-    ask: impl Fn(&str) -> Result<T, Failure> + Sync,
-) -> Vec<Result<T, Failure>> {
-    let (mut first, ask) = (Some(first), &ask);
-    thread::scope(|scope| {
-        let asked: Vec<_> = names
-            .iter()
-            .enumerate()
-            .map(|(place, name)| {
-                let answered = if place == own { first.take() } else { None };
-                scope.spawn(move || answered.map_or_else(|| ask(name), Ok))
-            })
-            .collect();
-        let panicked = || Failure::Failed("asking it panicked".to_owned());
-        asked.into_iter().map(|asked| asked.join().unwrap_or_else(|_| Err(panicked()))).collect()
-    })
+    (own, first): (usize, Result<T, String>),
+    (ack, rest_wait): (usize, Duration),
+    ask: impl Fn(usize, &str) -> Result<T, String> + Send + Sync + 'static,
+) -> Vec<Result<T, String>> {
+    let (answers, answered) = channel();
+    let ask = Arc::new(ask);
+    for (place, name) in names.iter().enumerate().filter(|(place, _)| *place != own) {
+        let (ask, answers, name) = (Arc::clone(&ask), answers.clone(), name.clone());
+        // Who is no longer waited for may answer all the same, to nobody.
+        thread::spawn(move || answers.send((place, ask(place, &name))));
+    }
+    drop(answers);
+    let no_answer = |_| Err("it has not answered in time".to_owned());
+    let mut all: Vec<Result<T, String>> = names.iter().map(no_answer).collect();
+    all[own] = first;
+    loop {
+        let is_enough = all.iter().filter(|answer| answer.is_err()).count() < ack;
+        let next = if is_enough { answered.recv_timeout(rest_wait).ok() } else { answered.recv().ok() };
+        let Some((place, answer)) = next else { return all };
+        all[place] = answer;
+    }
 }
 
 /// Whether one of the nodes may have dropped a deletion that another one, in its checkpoint, has not heard of: then the value would
@@ -155,6 +170,41 @@ pub(super) fn why(failure: Failure) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A frozen node was waited for five minutes, in which the checkpoints of the others were released.
+    #[test]
+    fn a_node_that_does_not_answer_is_left_out_once_the_others_are_enough() {
+        let names = ["own", "good", "frozen"].map(str::to_owned);
+        let (thaw, frozen) = channel::<()>();
+        let frozen = std::sync::Mutex::new(frozen);
+        let ask = move |place, name: &str| match name {
+            "frozen" => {
+                frozen.lock().expect("one asks").recv().map(|()| place).map_err(|_| "late".to_owned())
+            }
+            _ => Ok(place),
+        };
+        let answered = of_all(&names, (0, Ok(0)), (2, Duration::ZERO), ask);
+        assert_eq!(answered, [Ok(0), Ok(1), Err("it has not answered in time".to_owned())]);
+        drop(thaw);
+    }
+
+    #[test]
+    fn a_node_that_is_slow_is_waited_for_if_the_others_are_too_few() {
+        let names = ["own", "good", "slow"].map(str::to_owned);
+        let (begins, begun) = channel::<()>();
+        let begun = std::sync::Mutex::new(begun);
+        let begins = std::sync::Mutex::new(Some(begins));
+        let ask = move |place, name: &str| match name {
+            "slow" => begun.lock().expect("one asks").recv().map(|()| place).map_err(|_| "late".to_owned()),
+            _ => {
+                let begins = begins.lock().expect("one asks").take().expect("it is asked once");
+                begins.send(()).expect("the other one waits");
+                Err("it is being rebuilt".to_owned())
+            }
+        };
+        let answered = of_all(&names, (0, Ok(0)), (2, Duration::ZERO), ask);
+        assert_eq!(answered, [Ok(0), Err("it is being rebuilt".to_owned()), Ok(2)]);
+    }
 
     /// What nodes say: before when each has everything, and before when it may have dropped deletions.
     fn gap_of(said: &[(u64, u64)]) -> Option<String> {

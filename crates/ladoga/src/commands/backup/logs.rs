@@ -1,8 +1,9 @@
 use ladoga_backup::{Chain, Error, Missing, Repository, Shipped, Writing};
 
 use super::super::{Failure, complain};
-use super::cut::{ack_of, of_all, why};
-use super::node_log::{NodeLog, Told};
+use super::checkpoint::Place;
+use super::cut::{REST_WAIT, ack_of, of_all, why};
+use super::node_log::{self, NodeLog, Told};
 use super::paced::Pace;
 use crate::client::Url;
 
@@ -31,32 +32,33 @@ pub(super) struct Fetched {
 impl<'c> Logs<'c> {
     /// Asks this node, and by what it says all others of its cluster at the same time.
     pub(super) fn find(url: &Url, ack: Option<usize>, pace: Pace<'c>) -> Result<Logs<'c>, Failure> {
-        let mut own = NodeLog::new(url, pace);
-        let told = own.begin()?;
-        let Some(place) = told.place.clone() else {
-            let (ack, nodes) = (ack_of(url, ack, 0)?, vec![(url.to_string(), own)]);
+        let told = node_log::begin(url)?;
+        let log = |url: &Url| NodeLog::new(url, pace);
+        let Some(Place { nodes, own }) = told.place.clone() else {
+            let (ack, nodes) = (ack_of(url, ack, 0)?, vec![(url.to_string(), log(url))]);
             return Ok(Logs { all: 1, ack, nodes, missing: Vec::new(), reaches_ms_max: u64::MAX });
         };
-        let all = place.nodes.len();
+        let all = nodes.len();
         let ack = ack_of(url, ack, all)?;
-        let begun = of_all(&place.nodes, (place.own, (own, told)), |name| {
-            let other = || Failure::Failed(format!("'{name}' is no URL of a node"));
-            let mut log = NodeLog::new(&url.of_sibling(name).ok_or_else(other)?, pace);
-            let told = log.begin()?;
-            Ok((log, told))
-        });
+        let (asked, expected) = (url.clone(), nodes.clone());
+        let begin = move |own: usize, name: &str| {
+            let of = asked.of_sibling(name).ok_or_else(|| format!("'{name}' is no URL of a node"))?;
+            let told = node_log::begin(&of).map_err(|error| why(error.into()))?;
+            let is_expected = told.place == Some(Place { nodes: expected.clone(), own });
+            let other = || "it is of another cluster, or knows other nodes".to_owned();
+            if is_expected { Ok((of, told)) } else { Err(other()) }
+        };
+        let begun = of_all(&nodes, (own, Ok((url.clone(), told))), (ack, REST_WAIT), begin);
         let mut logs = Logs { all, ack, nodes: Vec::new(), missing: Vec::new(), reaches_ms_max: u64::MAX };
-        for (node, (name, begun)) in place.nodes.iter().zip(begun).enumerate() {
-            let expected = super::checkpoint::Place { nodes: place.nodes.clone(), own: node };
+        for (name, begun) in nodes.iter().zip(begun) {
             match begun {
-                Ok((log, Told { listing, place })) if place.as_ref() == Some(&expected) => {
+                Ok((of, Told { listing, .. })) => {
                     // Noted before the first of them is asked for what it has: whatever was acknowledged by then, by the clock of the node
                     // that was asked for it, is in the logs that come after this.
                     logs.reaches_ms_max = logs.reaches_ms_max.min(listing.reaches_ms);
-                    logs.nodes.push((name.clone(), log));
+                    logs.nodes.push((name.clone(), log(&of)));
                 }
-                Ok(_) => logs.miss(name, "it is of another cluster, or knows other nodes".to_owned()),
-                Err(failure) => logs.miss(name, why(failure)),
+                Err(why) => logs.miss(name, why),
             }
         }
         Ok(logs)

@@ -24,47 +24,43 @@ impl<'c> NodeLog<'c> {
     pub(super) fn new(url: &Url, pace: Pace<'c>) -> NodeLog<'c> {
         NodeLog { url: url.clone(), connection: KeptConnection::new(url.clone()), pace }
     }
+}
 
-    /// Up to when the node has everything in its log now, and what it is in its cluster, if it is of one.
-    pub(super) fn begin(&mut self) -> Result<Told, Error> {
-        self.told(u64::MAX)
-    }
+/// Up to when a node has everything in its log now, and what it is in its cluster, if it is of one.
+pub(super) fn begin(url: &Url) -> Result<Told, Error> {
+    told((url, &mut KeptConnection::new(url.clone())), u64::MAX)
+}
 
-    fn told(&mut self, after: u64) -> Result<Told, Error> {
-        let body = self.ask("POST", &format!("/v0/backup?log_after={after}"))?;
-        let wrong = || {
-            let (found, expected) = ("an answer of another kind".to_owned(), "a list of its log");
-            let url = self.url.clone();
-            Error::Source(ClientError::NotANode { url, found, expected }.to_string())
-        };
-        parse(&body).ok_or_else(wrong)
-    }
+fn told((url, connection): (&Url, &mut KeptConnection), after: u64) -> Result<Told, Error> {
+    let body = ask((url, connection), "POST", &format!("/v0/backup?log_after={after}"))?;
+    let wrong = || {
+        let (found, expected) = ("an answer of another kind".to_owned(), "a list of its log");
+        Error::Source(ClientError::NotANode { url: url.clone(), found, expected }.to_string())
+    };
+    parse(&body).ok_or_else(wrong)
+}
 
-    fn ask(&mut self, method: &str, target: &str) -> Result<Vec<u8>, Error> {
-        let asked = self.connection.ask(method, target);
-        let answered = asked.map_err(|error| Error::Source(error.to_string()))?;
-        match answered.status {
-            200 => Ok(answered.body),
-            // One of an earlier release makes a checkpoint, whatever else it is asked for. It is released when nobody reads it.
-            201 => Err(Error::Source(format!("{} is of a release that keeps no log", self.url))),
-            404 if method == "GET" => Err(Error::Absent(answered.refusal(&self.url))),
-            _ => Err(Error::Source(answered.refusal(&self.url))),
-        }
+fn ask((url, connection): (&Url, &mut KeptConnection), method: &str, target: &str) -> Result<Vec<u8>, Error> {
+    let asked = connection.ask(method, target);
+    let answered = asked.map_err(|error| Error::Source(error.to_string()))?;
+    match answered.status {
+        200 => Ok(answered.body),
+        // One of an earlier release makes a checkpoint, whatever else it is asked for. It is released when nobody reads it.
+        201 => Err(Error::Source(format!("{url} is of a release that keeps no log"))),
+        404 if method == "GET" => Err(Error::Absent(answered.refusal(url))),
+        _ => Err(Error::Source(answered.refusal(url))),
     }
 }
 
 impl LogSource for NodeLog<'_> {
     fn list(&mut self, after: u64) -> Result<LogListing, Error> {
-        self.told(after).map(|told| told.listing)
+        told((&self.url, &mut self.connection), after).map(|told| told.listing)
     }
 
     fn read(&mut self, file: LogFile, offset: u64, bytes_max: usize) -> Result<Vec<u8>, Error> {
         let (file, bytes) = (file.name(), bytes_max.min(PIECE_BYTES_MAX));
-        let mut pace = self.pace;
         let target = format!("/v0/backup?file={file}&offset={offset}&bytes={bytes}");
-        let piece = pace.read(|| self.ask("GET", &target));
-        self.pace = pace;
-        piece
+        self.pace.read(|| ask((&self.url, &mut self.connection), "GET", &target))
     }
 }
 

@@ -150,7 +150,7 @@ impl Committer {
         let Share { write_queue, waiting, load } = share;
         let result = CommitResult { waiting, load, outcome, exceptions };
         let write_queue = &self.write_queues[write_queue];
-        write_queue.is_written();
+        write_queue.end_of_commit();
         self.shared.deliver(write_queue, durability, result);
     }
 

@@ -127,7 +127,7 @@ impl WriteQueue {
         Durability::ALL.into_iter().filter(move |&durability| has_some[durability as usize])
     }
 
-    /// Takes everything of a durability. On the committer, which says when it [`is_written`](WriteQueue::is_written).
+    /// Takes everything of a durability. On the committer, which says when that is [done](WriteQueue::end_of_commit).
     pub(super) fn take(&self, durability: Durability) -> Pending {
         let mut all = self.pending.lock();
         let taken = std::mem::take(&mut all[durability as usize]);
@@ -138,7 +138,7 @@ impl WriteQueue {
     }
 
     /// What was taken is written, or never will be. On the committer.
-    pub(super) fn is_written(&self) {
+    pub(super) fn end_of_commit(&self) {
         self.is_at_committer.store(false, Ordering::Release);
     }
 

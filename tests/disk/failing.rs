@@ -100,7 +100,7 @@ fn a_node_whose_directory_was_removed_takes_no_writes_and_says_so() {
     wait_until("a node that finds its directory gone", || {
         node.connect().request("GET", "/v0/status", None).status == 503
     });
-    assert_tells(&node, "No such file or directory");
+    assert_tells(&node, "removed, moved or unmounted");
     let mut connection = node.connect();
     for (method, body) in [("PUT", Some(&b"value"[..])), ("DELETE", None)] {
         let refused = connection.request(method, &entity("after"), body);

@@ -79,6 +79,14 @@ pub enum Error {
         /// The lock file.
         path: PathBuf,
     },
+    /// The directory is not where it was.
+    #[error(
+        "{path} is gone: the data directory was removed, moved or unmounted; bring it back before the restart"
+    )]
+    Gone {
+        /// The lock file.
+        path: PathBuf,
+    },
     /// A restore was interrupted, or it failed, so the directory has some of its files at most.
     #[error("a restore into {dir} was not completed: remove the directory and restore again")]
     RestoreNotCompleted {

@@ -90,15 +90,18 @@ impl KeptLog {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             names => names.map_err(Error::io("list", &kept))?,
         };
-        for name in &names {
-            let path = kept.join(name);
-            disk.remove(&path).map_err(Error::io("remove", path))?;
+        // As elsewhere: no large value goes before the segment that names it, and the oldest go first.
+        let (mut segments, larges): (Vec<_>, Vec<_>) =
+            names.iter().partition(|name| KeptSegment::parse(name).is_some());
+        segments.sort_by_key(|name| KeptSegment::parse(name).map(|segment| segment.number));
+        for names in [segments, larges].into_iter().filter(|names| !names.is_empty()) {
+            for name in names {
+                let path = kept.join(name);
+                disk.remove(&path).map_err(Error::io("remove", path))?;
+            }
+            disk.sync_dir(&kept).map_err(Error::io("sync directory", &kept))?;
         }
-        if names.is_empty() {
-            Ok(())
-        } else {
-            disk.sync_dir(&kept).map_err(Error::io("sync directory", kept))
-        }
+        Ok(())
     }
 
     /// Notes where the groups of a segment end.
@@ -254,22 +257,27 @@ impl KeptLog {
         !segments.is_empty()
     }
 
-    /// The segments first, durably: what a crash leaves of their large values is removed when the store is opened again.
+    /// The segments first, durably: what a crash or a failure leaves of their large values is removed when the store is opened again.
     fn remove(&self, segments: &[Kept]) {
         let warn = |path: &Path, error: &io::Error| {
             tracing::warn!(path = %path.display(), %error, "could not remove log that was kept");
         };
         let remove = |name: String| {
             let path = self.kept.join(name);
-            self.disk.remove(&path).unwrap_or_else(|error| warn(&path, &error));
+            self.disk.remove(&path).inspect_err(|error| warn(&path, error)).is_ok()
         };
-        segments.iter().for_each(|kept| remove(kept.segment.file_name()));
-        if segments.iter().all(|kept| kept.larges.is_empty()) {
+        let removed = segments.iter().filter(|kept| remove(kept.segment.file_name()));
+        let removed: Vec<&Kept> = removed.filter(|kept| !kept.larges.is_empty()).collect();
+        if removed.is_empty() {
             return;
         }
-        self.disk.sync_dir(&self.kept).unwrap_or_else(|error| warn(&self.kept, &error));
-        for kept in segments {
-            kept.larges.iter().for_each(|&large| remove(large_name(kept.segment.number, large)));
+        if let Err(error) = self.disk.sync_dir(&self.kept) {
+            return warn(&self.kept, &error);
+        }
+        for kept in removed {
+            for &large in &kept.larges {
+                remove(large_name(kept.segment.number, large));
+            }
         }
     }
 

@@ -209,7 +209,7 @@ impl Inner {
                 self.poison(&Error::Replaced { path });
             }
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                self.poison(&Error::io("open", path)(error));
+                self.poison(&Error::Gone { path });
             }
             Err(_) => {}
         }

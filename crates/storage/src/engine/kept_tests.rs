@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ladoga_env::Env;
-use ladoga_env::sim::{self, PowerCut, SimDisk};
+use ladoga_env::sim::{self, Fault, Operation, PowerCut, SimDisk};
 use ladoga_model::{Stamp, Version};
 
 use super::background::Pace;
@@ -261,6 +261,51 @@ fn a_power_cut_takes_no_large_value_before_the_segment_that_names_it() {
         _ = engine.step();
         drop(engine);
         disk.clear_faults();
+        disk.power_on();
+        let engine = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("a store");
+        expect_larges(&disk, &engine.kept_log(0, 9));
+    }
+}
+
+/// A disk that fails, and then loses its power, may have the segment again.
+#[test]
+fn a_large_value_stays_whose_segment_could_not_be_removed_durably() {
+    for seed in 0..100 {
+        let (env, disk, clock) = sim::env(seed);
+        let engine = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("a new store");
+        for number in 1..4 {
+            write(&engine, number, b"key", &vec![7; 300_000]).expect("room");
+            engine.seal_log().expect("a sound disk");
+        }
+        clock.advance(Duration::from_secs(61));
+        let failing = if seed % 2 == 0 { Operation::SyncDir } else { Operation::Remove };
+        disk.fail_operation(seed % 3, Fault::io().on(failing).on_path("wal-kept").sticky());
+        _ = engine.step();
+        disk.power_cut(PowerCut::Random);
+        drop(engine);
+        disk.clear_faults();
+        disk.power_on();
+        let engine = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("a store");
+        expect_larges(&disk, &engine.kept_log(0, 9));
+    }
+}
+
+#[test]
+fn a_store_that_keeps_none_leaves_no_segment_without_its_large_values_if_it_crashes() {
+    for seed in 0..200 {
+        let (env, disk, _) = sim::env(seed);
+        let engine = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("a new store");
+        for number in 1..6 {
+            write(&engine, number, b"key", &vec![7; 300_000]).expect("room");
+            engine.seal_log().expect("a sound disk");
+        }
+        engine.close().expect("it closes");
+        drop(engine);
+        disk.cut_power_at_operation(seed % 50, PowerCut::Random);
+        let keeps_none = Options { keep_log_ms: None, ..options(16 << 10) };
+        drop(Engine::open(env.clone(), Path::new(DIR), keeps_none));
+        disk.clear_faults();
+        disk.power_cut(PowerCut::Random);
         disk.power_on();
         let engine = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("a store");
         expect_larges(&disk, &engine.kept_log(0, 9));

@@ -1,5 +1,7 @@
-use crate::cluster::Cluster;
-use crate::support::{Response, assert_refusal, value, wait_until};
+use std::net::TcpListener;
+
+use crate::cluster::{Cluster, launches};
+use crate::support::{Launch, Response, assert_refusal, value, wait_until};
 
 fn range(cluster: &Cluster, node: usize, query: &str) -> Response {
     cluster.connect(node).request("GET", &format!("/v0/entities?{query}&scope=cluster"), None)
@@ -88,6 +90,23 @@ fn a_range_over_the_cluster_needs_as_many_nodes_as_a_read_of_each_key() {
     assert_eq!(own.status, 200);
     let wrong = cluster.connect(2).request("GET", "/v0/entities?start=a&scope=all", None);
     assert_refusal(&wrong, 400, "a scope that is none");
+}
+
+#[test]
+fn a_range_does_not_wait_for_a_node_that_could_not_be_reached_and_is_not_needed() {
+    let patient = |launch: Launch| launch.env("LADOGA_PEER_TIMEOUT_MS", "600000");
+    let mut cluster = Cluster::launch(launches(3).into_iter().map(patient).collect());
+    cluster.put(0, "k", "3/3", b"value");
+    cluster.nodes[2].kill();
+    let unreachable = |cluster: &Cluster| cluster.report(0).to_string().contains("unreachable");
+    wait_until("a node that is found to be gone", || unreachable(&cluster));
+    // In its place is somebody who says nothing.
+    let _silent = TcpListener::bind(cluster.nodes[2].address()).expect("the port of a node that is gone");
+    for _ in 0..3 {
+        let response = range(&cluster, 0, "start=k&end=l");
+        assert_eq!(response.records(), [(b"k".to_vec(), b"value".to_vec())]);
+    }
+    assert!(unreachable(&cluster));
 }
 
 /// A peer's last report counted, and for half a second that was from before it knew whether it had lost anything.

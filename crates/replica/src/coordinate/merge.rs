@@ -196,17 +196,27 @@ impl<S: Store> Merged<S> {
         Ok(())
     }
 
-    /// Has these nodes take part, all at once. Answers which of them are starting, and may take part later.
+    /// Has these nodes take part, all at once; waits for those that could not be reached lately only if the others are too few.
+    /// Answers which of them are starting, and may take part later.
     async fn open_all(
         &mut self,
         request: (&Request, Option<TraceContext>),
         nodes: Vec<NodeId>,
     ) -> Vec<NodeId> {
         self.absent.retain(|(node, _)| !nodes.contains(node));
-        let opening: Vec<_> =
+        let cluster = Arc::clone(&self.replica.cluster);
+        let unreachable = |node: NodeId| cluster.peers[node.index()].unreachable_reason();
+        let mut opening: Vec<_> =
             nodes.into_iter().map(|node| (node, self.replica.peers.link(node).open(request))).collect();
+        opening.sort_by_key(|(node, _)| unreachable(*node).is_some());
         let mut starting = Vec::new();
         for (node, opening) in opening {
+            if let Some(why) = unreachable(node)
+                && self.missing().is_none()
+            {
+                self.absent.push((node, why));
+                continue;
+            }
             match OpenedCells::of(opening.await) {
                 OpenedCells::Pieces(pieces) => self.sources.push(Source::new(node, pieces)),
                 OpenedCells::Absent(why) => self.absent.push((node, why)),

@@ -101,6 +101,28 @@ fn a_write_with_a_condition_happens_if_that_is_true_whichever_nodes_are_asked() 
     }
 }
 
+/// Nobody else writes the key, so that cannot be the reason.
+#[test]
+fn a_write_with_a_condition_that_needs_a_node_that_is_gone_names_it() {
+    let mut cluster = Cluster::start(3);
+    let requests = [
+        ("PUT", "If-Match: *\r\n", "3/3", Some(&b"2"[..])),
+        ("DELETE", "If-Match: *\r\n", "3/3", None),
+        ("POST", "", "3/3&increment=1", None),
+    ];
+    let keys: Vec<String> = (0..15).map(|n| format!("n{n}")).collect();
+    keys.iter().for_each(|key| cluster.put(0, key, "3/3", b"1"));
+    cluster.nodes[2].kill();
+    let gone = cluster.nodes[2].url();
+    for (n, key) in keys.iter().enumerate() {
+        let (method, condition, query, body) = requests[n % requests.len()];
+        let refused = ask(&mut cluster.connect(n % 2), method, &target(key, query), condition, body);
+        assert_refusal(&refused, 504, method);
+        let text = refused.text();
+        assert!(text.contains("of 3 replicas answered, expected 3") && text.contains(&gone), "{text}");
+    }
+}
+
 #[test]
 fn numbers_are_added_to_and_what_is_none_is_left_alone() {
     let cluster = Cluster::start(3);
@@ -156,7 +178,8 @@ fn a_majority_is_needed_and_a_minority_is_not() {
     }
     let refused = cluster.request(0, "POST", "k", "3/3&increment=1", None);
     assert_refusal(&refused, 504, "an increment on all of which one is away");
-    assert!(refused.text().contains("may have happened"), "two of them have it: {}", refused.text());
+    // Two of them have it, if they were asked before it was known that the third cannot be.
+    let may_have_happened = refused.text().contains("may have happened");
     cluster.nodes[1].kill();
     let refused = cluster.request(0, "POST", "k", "2/3&increment=1", None);
     assert_refusal(&refused, 504, "an increment without a majority");
@@ -174,8 +197,8 @@ fn a_majority_is_needed_and_a_minority_is_not() {
         assert_eq!(added.status, 200, "{}", added.text());
     }
     let sum = cluster.get(0, "k", "3/3").expect("a number");
-    assert_eq!(sum, b"23", "14, one that may have happened and did, and 3");
-    wait_until("the copy of the node that was away", || cluster.get(2, "k", "1/3").as_deref() == Some(b"23"));
+    assert!(sum == b"22" || (sum == b"23" && may_have_happened), "5, 14 and 3: {sum:?}");
+    wait_until("the copy of the node that was away", || cluster.get(2, "k", "1/3").as_ref() == Some(&sum));
 }
 
 #[test]

@@ -189,9 +189,14 @@ impl<B: Clone, L: Clone> ProposalCore<B, L> {
         self.advance(&mut step);
     }
 
-    /// The cell of the ballot takes the place of the newest one. After [`ProposalStep::Promised`].
+    /// The cell of the ballot takes the place of the newest one; or of none, if it is known by now that too few will answer. After
+    /// [`ProposalStep::Promised`].
     pub fn accept(&mut self, mut step: impl FnMut(ProposalStep<B, L>)) {
         assert_eq!(self.phase, Phase::Promised, "follows a majority of promises, once");
+        if self.promised.len() + self.preparing.len() < self.required() {
+            self.give_up(&mut step);
+            return self.fail(self.promised.len(), &mut step);
+        }
         self.phase = Phase::Accepting;
         let promised: Vec<_> =
             self.promised.iter().map(|(replica, cell)| (*replica, version(cell.as_ref()))).collect();
@@ -305,7 +310,7 @@ impl<B: Clone, L: Clone> ProposalCore<B, L> {
             }
             Phase::Preparing if self.promised.len() + self.preparing.len() < majority => {
                 self.give_up(step);
-                self.fail(step);
+                self.fail(self.promised.len(), step);
             }
             Phase::Accepting if self.outcome.is_none() => self.maybe_decide(step),
             _ => {}
@@ -313,7 +318,7 @@ impl<B: Clone, L: Clone> ProposalCore<B, L> {
     }
 
     fn maybe_decide(&mut self, step: &mut impl FnMut(ProposalStep<B, L>)) {
-        let required = self.replicas.majority().max(self.replicas.ack as usize);
+        let required = self.required();
         if self.accepted.len() >= required {
             self.outcome = Some(true);
             step(ProposalStep::Decided(Ok(())));
@@ -327,8 +332,13 @@ impl<B: Clone, L: Clone> ProposalCore<B, L> {
             if !self.may_have_happened() {
                 self.give_up(step);
             }
-            self.fail(step);
+            self.fail(self.accepted.len(), step);
         }
+    }
+
+    /// How many have to accept.
+    fn required(&self) -> usize {
+        self.replicas.majority().max(self.replicas.ack as usize)
     }
 
     const fn may_have_happened(&self) -> bool {
@@ -344,15 +354,13 @@ impl<B: Clone, L: Clone> ProposalCore<B, L> {
             .for_each(|replica| step(ProposalStep::Release(replica)));
     }
 
-    fn fail(&mut self, step: &mut impl FnMut(ProposalStep<B, L>)) {
+    /// It ends after `acked` have promised, or accepted, whichever was in turn.
+    fn fail(&mut self, acked: usize, step: &mut impl FnMut(ProposalStep<B, L>)) {
         self.outcome = Some(false);
         let may_have_happened = self.may_have_happened();
         let error = self.outbid.map_or_else(
             || {
-                let is_prepared = self.promised.len() >= self.replicas.majority();
-                let acked = if is_prepared { self.accepted.len() } else { self.promised.len() };
-                let required = self.replicas.majority().max(self.replicas.ack as usize);
-                let asked = self.replicas.from as usize;
+                let (required, asked) = (self.required(), self.replicas.from as usize);
                 let error = QuorumError { acked, required, asked, failures: self.failures.clone() };
                 ProposalError::TooFew { error, may_have_happened }
             },

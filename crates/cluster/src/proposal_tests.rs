@@ -242,6 +242,27 @@ fn one_that_promises_late_is_asked_if_it_has_nothing_that_the_decision_does_not_
     }
 }
 
+/// A cell at some of them would be a write that may have happened, although it was known before that it cannot be acknowledged.
+#[test]
+fn nobody_is_asked_to_accept_what_too_few_can_accept() {
+    let mut core = ProposalCore::new(Replicas { ack: 3, from: 3 });
+    let mut steps = Vec::new();
+    core.prepared(2, Err(Failure::Unreachable), |step| steps.push(step));
+    for replica in [0, 1] {
+        core.prepared(replica, Ok(PrepareAnswer::Promised(sent(1))), |step| steps.push(step));
+    }
+    assert_eq!(steps, [ProposalStep::Promised { newest: sent(1), is_stable: true }]);
+    steps.clear();
+    core.accept(|step| steps.push(step));
+    let failures = vec![(2, Failure::Unreachable)];
+    let error = QuorumError { acked: 2, required: 3, asked: 3, failures };
+    let error = ProposalError::TooFew { error, may_have_happened: false };
+    // Also who could not be reached, and may have promised before that.
+    let released = [0, 1, 2].map(ProposalStep::Release).into_iter();
+    let expected: Vec<_> = released.chain([ProposalStep::Decided(Err(error))]).collect();
+    assert_eq!(steps, expected);
+}
+
 #[test]
 fn one_that_cannot_be_reached_to_accept_has_nothing() {
     for (failure, may_have_it) in [

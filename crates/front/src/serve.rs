@@ -150,9 +150,6 @@ fn after_no_request(no_request: &NoRequest) -> CloseReason {
             tracing::debug!(error = %no_request, "a connection broke");
             CloseReason::Drop
         }
-        NoRequest::Bad(BadRequest::Syntax(bad)) => CloseReason::Say(
-            Refusal::bad_request(format_args!("malformed request: {bad}; expected HTTP/1.1")).and_close(),
-        ),
         NoRequest::Bad(bad) => {
             CloseReason::Say(Refusal::bad_request(format_args!("malformed request: {bad}")).and_close())
         }

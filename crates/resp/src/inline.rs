@@ -32,7 +32,8 @@ const fn is_space(byte: u8) -> bool {
 fn plain(line: &[u8], mut at: usize, out: &mut Vec<u8>) -> Option<usize> {
     while let Some(&byte) = line.get(at) {
         match byte {
-            _ if is_space(byte) => break,
+            // (Redis ends words by fewer bytes than it has between them.)
+            b' ' | b'\t' | b'\n' | b'\r' => break,
             b'"' => return double_quoted(line, at + 1, out),
             b'\'' => return single_quoted(line, at + 1, out),
             _ => out.push(byte),
@@ -110,6 +111,7 @@ mod tests {
             (b"  \t ", &[]),
             (b"PING", &[&b"PING"[..]]),
             (b"SET a  b ", &[b"SET", b"a", b"b"]),
+            (b"ECHO \x0ba\x0bb\x0c \x0c", &[b"ECHO", b"a\x0bb\x0c"]),
             (br#"SET a "b c""#, &[b"SET", b"a", b"b c"]),
             (br#"SET a "\x41\n\"""#, &[b"SET", b"a", b"A\n\""]),
             (br#"SET a "\xzz""#, &[b"SET", b"a", b"xzz"]),

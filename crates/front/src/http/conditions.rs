@@ -16,7 +16,7 @@ const TAGS_MAX: usize = 64;
 pub(crate) enum ConditionError {
     /// It is no list of entity tags.
     #[error(
-        "{name} is {found}, expected * or a list of entity tags such as \"0019abcdef012345-0000\", with their quotes"
+        "{name} is {found}, expected * alone, or a list of entity tags such as \"0019abcdef012345-0000\", with their quotes"
     )]
     NoTags {
         /// Which one.

@@ -191,8 +191,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             (Some(option), 4..) if is(option, "ID") => {
                 let mut is_asked_for = false;
                 for id in request.from(3) {
-                    let id = parse_integer(id).filter(|id| *id > 0);
-                    let id = id.ok_or_else(|| Failed::err("Invalid client ID"))?;
+                    let id = parse_integer(id).ok_or_else(|| Failed::err("Invalid client ID"))?;
                     is_asked_for |= id == self.session.id as i64;
                 }
                 Ok(if is_asked_for { own() } else { Reply::Verbatim(String::new()).into() })

@@ -21,7 +21,7 @@ pub(super) fn command(request: &Request) -> CommandResult {
         "COUNT" => Ok(Served::integer(COMMANDS.len())),
         "LIST" => list(request),
         "INFO" if request.len() > 2 => {
-            let rows = request.from(2).map(|name| find(name).map_or(Reply::NullArray, row));
+            let rows = request.from(2).map(|name| find(name).map_or(Reply::Null, row));
             Ok(Reply::Array(rows.collect()).into())
         }
         "DOCS" => {
@@ -67,13 +67,19 @@ fn keys(request: &Request) -> CommandResult {
     if !command.takes(arguments) || subcommands::check(command, request.from(2)).is_err() {
         return Err(Failed::err("Invalid number of arguments specified for command"));
     }
+    let positions = command.key_positions(arguments).chain(usage_position(command, request));
     // With the fewest arguments that it takes, as `OBJECT HELP`, a command may end before its first key.
-    let positions = command.key_positions(arguments).filter(|position| *position < arguments);
+    let positions = positions.filter(|position| *position < arguments);
     let keys: Vec<Reply> = positions.map(|position| Reply::Bulk(request.bytes(2 + position))).collect();
     if keys.is_empty() {
         return Err(Failed::err("The command has no key arguments"));
     }
     Ok(Reply::Array(keys).into())
+}
+
+/// Where the key of `MEMORY USAGE` is: of what stands behind `MEMORY`, that alone has one.
+fn usage_position(command: &Command, request: &Request) -> Option<usize> {
+    (command.verb == Verb::Memory && is(&request[3], "USAGE")).then_some(2)
 }
 
 fn row(command: &Command) -> Reply {
@@ -108,8 +114,17 @@ mod tests {
         for (command, words) in shortest() {
             let asked = request(&[vec!["COMMAND", "GETKEYS"], words.clone()].concat());
             let found = keys(&asked);
-            let is_without_keys = command.keys.0 == 0 || words.len() as i64 <= command.keys.0;
+            let has_none = command.keys.0 == 0 || words.len() as i64 <= command.keys.0;
+            let is_without_keys = has_none && words[..] != ["memory", "USAGE", "x"];
             assert_eq!(found.is_err(), is_without_keys, "{words:?}");
         }
+    }
+
+    #[test]
+    fn the_key_of_memory_usage_is_found() {
+        let asked = keys(&request(&["COMMAND", "GETKEYS", "MEMORY", "usage", "key"])).ok();
+        let found = asked.map(|served| matches!(served, Served::Reply(reply) if reply == Reply::Array(vec![Reply::Bulk("key".into())])));
+        assert_eq!(found, Some(true));
+        assert!(keys(&request(&["COMMAND", "GETKEYS", "MEMORY", "HELP"])).is_err());
     }
 }

@@ -204,7 +204,7 @@ fn about_the_node<K: KeyValue>(call: &StoreCall<K>, verb: Verb, request: &Reques
         Verb::Info => Ok(server::info(call, request)),
         Verb::Command => describe::command(request),
         Verb::Select => server::select(request),
-        Verb::Module | Verb::SlowLog | Verb::Latency => Ok(server::nothing_of(verb, request)),
+        Verb::Module | Verb::SlowLog | Verb::Latency => server::nothing_of(verb, request),
         _ => unreachable!("it is served above, or by its connection"),
     }
 }

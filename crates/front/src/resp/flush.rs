@@ -36,7 +36,7 @@ pub(super) async fn flush<K: KeyValue>(call: StoreCall<K>, request: Request) -> 
 
 /// The first keys behind this one. What reads them is gone before they are deleted: it would hold on to what there was.
 async fn some_keys<K: KeyValue>(call: &StoreCall<K>, after: Option<&Bytes>) -> Result<Vec<Bytes>, Failed> {
-    let mut reader = KeyReader::open(call, (None, after)).await?;
+    let mut reader = KeyReader::open(call, (None, after), Some(STEP_KEYS as u64)).await?;
     let mut keys = Vec::with_capacity(STEP_KEYS);
     while keys.len() < STEP_KEYS
         && let Some(key) = reader.next().await?

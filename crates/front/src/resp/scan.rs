@@ -67,10 +67,11 @@ pub(super) struct KeyReader {
 }
 
 impl KeyReader {
-    /// Of all keys that may match a pattern, or of all; behind this one, if there is one.
+    /// Of all keys that may match a pattern, or of all; behind this one, if there is one. No more than `count` will be asked for.
     pub(super) async fn open<K: KeyValue>(
         call: &StoreCall<K>,
         (pattern, after): (Option<&[u8]>, Option<&Bytes>),
+        count: Option<u64>,
     ) -> Result<KeyReader, Failed> {
         let (start, end) = range_of(pattern, after);
         let permit = call.stream_permit().await?;
@@ -87,7 +88,9 @@ impl KeyReader {
                 .collect()
         });
         let scope = if call.door.door.nodes > 1 { Scope::Cluster } else { Scope::Node };
-        let range = KeyRange { span: KeySpan { start, end, is_reverse: false }, limit: None, scope };
+        // What a transaction has deleted is stored, and passed over.
+        let limit = count.filter(|_| written.is_empty());
+        let range = KeyRange { span: KeySpan { start, end, is_reverse: false }, limit, scope };
         let rest = Some(call.service.range(&call.context(), range, Box::new(KeyRecords)).await?);
         Ok(KeyReader { rest, read: BytesMut::new(), _permit: permit, stored: None, written })
     }
@@ -246,10 +249,11 @@ pub(super) async fn scan<K: KeyValue>(call: StoreCall<K>, request: Request) -> C
         0 => None,
         cursor => Some(call.door.cursors.key(cursor).ok_or_else(invalid)?),
     };
-    let mut reader = KeyReader::open(&call, (options.pattern, after.as_ref())).await?;
+    let count = options.count.min(COUNT_MAX) as u64;
+    let mut reader = KeyReader::open(&call, (options.pattern, after.as_ref()), Some(count)).await?;
     let (mut found, mut last, mut cursor) = (Vec::new(), None, 0);
     let (mut bytes, mut turn) = (0, Turn::default());
-    for _ in 0..options.count.min(COUNT_MAX) {
+    for _ in 0..count {
         let Some(key) = reader.next().await? else {
             last = None;
             break;
@@ -274,7 +278,7 @@ pub(super) async fn scan<K: KeyValue>(call: StoreCall<K>, request: Request) -> C
 pub(super) async fn keys<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
     let pattern = &request[1];
     check_pattern(pattern)?;
-    let mut reader = KeyReader::open(&call, (Some(pattern), None)).await?;
+    let mut reader = KeyReader::open(&call, (Some(pattern), None), None).await?;
     let (mut found, mut bytes, mut turn) = (Vec::new(), 0, Turn::default());
     let mut room = None;
     while let Some(key) = reader.next().await? {
@@ -301,7 +305,7 @@ pub(super) async fn keys<K: KeyValue>(call: StoreCall<K>, request: Request) -> C
 
 /// `DBSIZE`: counted, by reading all keys.
 pub(super) async fn count<K: KeyValue>(call: StoreCall<K>) -> CommandResult {
-    let mut reader = KeyReader::open(&call, (None, None)).await?;
+    let mut reader = KeyReader::open(&call, (None, None), None).await?;
     let mut count: u64 = 0;
     while reader.next().await?.is_some() {
         count += 1;
@@ -311,7 +315,7 @@ pub(super) async fn count<K: KeyValue>(call: StoreCall<K>) -> CommandResult {
 
 /// `RANDOMKEY`: one of the first keys, each as likely as the others.
 pub(super) async fn random_key<K: KeyValue>(call: StoreCall<K>) -> CommandResult {
-    let mut reader = KeyReader::open(&call, (None, None)).await?;
+    let mut reader = KeyReader::open(&call, (None, None), Some(SAMPLE_KEYS_MAX)).await?;
     let (mut chosen, mut seen) = (None, 0);
     while seen < SAMPLE_KEYS_MAX
         && let Some(key) = reader.next().await?

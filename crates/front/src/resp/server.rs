@@ -59,13 +59,18 @@ pub(super) fn cluster() -> CommandResult {
 }
 
 /// `MODULE`, `SLOWLOG` and `LATENCY`: as of a server that has none of these.
-pub(super) fn nothing_of(verb: Verb, request: &Request) -> Served {
-    match (verb, subcommands::name(verb, request)) {
+pub(super) fn nothing_of(verb: Verb, request: &Request) -> CommandResult {
+    Ok(match (verb, subcommands::name(verb, request)) {
         (_, "HELP") => subcommands::help(verb).into(),
         (Verb::SlowLog, "LEN") | (Verb::Latency, "RESET") => Served::integer(0),
         (Verb::SlowLog, "RESET") => Served::OK,
+        (Verb::SlowLog, "GET")
+            if request.get(2).map(integer).transpose()?.is_some_and(|count| count < -1) =>
+        {
+            return Err(Failed::err("count should be greater than or equal to -1"));
+        }
         _ => Reply::Array(Vec::new()).into(),
-    }
+    })
 }
 
 /// How many settings can be asked for at once, and how long each name or pattern may be.

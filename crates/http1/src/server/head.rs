@@ -27,8 +27,8 @@ pub enum BadRequest {
     /// The client stopped sending in the middle of the head.
     #[error("the head is incomplete")]
     Incomplete,
-    /// A byte is not permitted at its place.
-    #[error(transparent)]
+    /// A byte is not permitted at its place. Most often, a key was not encoded.
+    #[error("{0}; expected HTTP/1.1{hint}", hint = encoding_hint(*.0))]
     Syntax(#[from] httparse::Error),
     /// The request target is not a URI.
     #[error("invalid request target, expected a path such as /v0/entity?id=a")]
@@ -40,7 +40,7 @@ pub enum BadRequest {
         found: usize,
     },
     /// `Content-Length` is not one number.
-    #[error("invalid Content-Length, expected one number")]
+    #[error("invalid Content-Length, expected one number below 2^64")]
     Length,
     /// `Transfer-Encoding` is anything but `chunked`, or the version does not have it.
     #[error("invalid Transfer-Encoding, expected chunked and HTTP/1.1")]
@@ -328,6 +328,14 @@ impl Facts {
         };
         let keeps_alive = !says_close && (is_new || says_keep_alive);
         Ok(Facts { version, body, keeps_alive, expects_continue, may_be_conditional, asker })
+    }
+}
+
+/// How a target is written that may have caused an error.
+const fn encoding_hint(error: httparse::Error) -> &'static str {
+    match error {
+        httparse::Error::Token | httparse::Error::Version => ", with a space in a key as %20, and so on",
+        _ => "",
     }
 }
 

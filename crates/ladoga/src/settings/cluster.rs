@@ -47,6 +47,9 @@ pub(super) fn urls(text: &str) -> Result<Vec<Url>, String> {
     }
     let urls = text.split(',').map(|url| Url::parse(url).ok_or_else(expected));
     let urls = urls.collect::<Result<Vec<_>, _>>()?;
+    if let Some(url) = urls.iter().find(|url| url.port == 0) {
+        return Err(format!("{}: nobody can connect to {url}", expected()));
+    }
     NodeList::first(urls.iter().map(name)).map_err(|error| format!("{}: {error}", expected()))?;
     Ok(urls)
 }
@@ -149,6 +152,7 @@ mod tests {
             "nonsense",
             "http://127.0.0.1:8081",
             "http://127.0.0.1:8080,,",
+            "http://127.0.0.1:8080,http://127.0.0.1:0",
             "http://127.0.0.1:8080,http://127.0.0.1:8080",
         ] {
             assert!(read(Some(cluster), None).is_err(), "{cluster}");

@@ -27,9 +27,12 @@ impl Reload for WatchedTokens {
         let content = content.as_ref().map_err(Clone::clone);
         match content.and_then(|content| parse_tokens(&self.path, content)) {
             Ok(file) => {
-                let count = file.tokens.len();
+                let tokens = match file.tokens.len() {
+                    1 => "1 token counts".to_owned(),
+                    count => format!("{count} tokens count"),
+                };
                 self.guard.replace(file);
-                tracing::info!(target: LIFE, "read {} anew: {count} tokens count", self.path.display());
+                tracing::info!(target: LIFE, "read {} anew: {tokens}", self.path.display());
             }
             Err(problem) => {
                 tracing::error!("the tokens stay as they were: {problem}");

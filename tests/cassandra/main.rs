@@ -31,6 +31,8 @@ mod datacenters;
 mod doors;
 #[path = "../http/entity.rs"]
 mod entity;
+#[path = "../http/expiry.rs"]
+mod expiry;
 #[path = "../http/increments.rs"]
 mod increments;
 mod quorum;

@@ -162,8 +162,10 @@ fn what_has_expired_is_nothing_to_a_condition_and_a_sum_lives_as_long_as_its_num
     assert_eq!(sum.header("ladoga-expires").map(str::to_owned), expires);
     assert_eq!(connection.get("number").header("ladoga-expires").map(str::to_owned), expires);
     wait_until("its end", || node.connect().get("key").status == 404);
-    let gone = connection.get("key");
-    assert_eq!(gone.header("etag"), Some(&etag[..]), "a deletion with the version of its write");
+    if !differs_on_cassandra("the version of a deletion is forgotten") {
+        let gone = connection.get("key");
+        assert_eq!(gone.header("etag"), Some(&etag[..]), "a deletion with the version of its write");
+    }
     let refused = put_if(&mut connection, "key", "1h", &format!("If-Match: {etag}"));
     assert_refusal(&refused, 412, "If-Match of what has expired");
     let counted = connection.request("POST", &format!("{}&increment=5", entity("key")), None);
@@ -251,7 +253,9 @@ fn the_expiry_of_nothing_is_not_changed() {
     let deleted = connection.request("DELETE", &entity("key"), None);
     let gone = expire(&mut connection, "key", "none");
     assert_refusal(&gone, 404, "a key that was deleted");
-    assert_eq!(gone.header("etag"), deleted.header("etag"));
+    if !differs_on_cassandra("the version of a deletion is forgotten") {
+        assert_eq!(gone.header("etag"), deleted.header("etag"));
+    }
     // What is not there, no condition is about.
     connection.send(format!("POST {} HTTP/1.1\r\nHost: h\r\nIf-Match: *\r\n\r\n", living("key", "1h")));
     assert_refusal(&connection.response(), 404, "with a condition");
@@ -297,6 +301,9 @@ fn what_is_no_change_of_expiry_is_refused_and_nothing_changes() {
 
 #[test]
 fn a_changed_expiry_is_there_after_a_crash_and_copies_no_large_value() {
+    if differs_on_cassandra("a door has no files") {
+        return;
+    }
     let mut node = Launch::patient().start();
     let mut connection = node.connect();
     let bytes = value(9, 8 << 20);

@@ -9,7 +9,7 @@ use ladoga_cassandra_nodes::{CommitLogSync, Installed, Nodes, Setup};
 use super::{Launch, skip};
 
 /// Tests of these modules need conditions that Cassandra decides about.
-const DECIDED: [&str; 4] = ["batch::", "both_doors::", "conditional::", "increments::"];
+const DECIDED: [&str; 5] = ["batch::", "both_doors::", "conditional::", "expiry::", "increments::"];
 
 /// The launch of a node on the engine of this test crate.
 pub(crate) fn on_own_engine(launch: Launch) -> Launch {

@@ -45,6 +45,10 @@ impl At {
         Asked::write(self.replicas)
     }
 
+    pub(crate) fn decided(&self) -> Asked {
+        Asked::decided(self.replicas)
+    }
+
     /// Runs a statement, and waits for as many copies as were asked for.
     pub(crate) fn run(
         &self,

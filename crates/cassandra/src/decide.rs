@@ -212,7 +212,7 @@ impl At {
     }
 
     async fn apply(&self, statement: &Prepared, values: impl SerializeRow) -> Result<Applied, Error> {
-        let asked = self.write();
+        let asked = self.decided();
         is_applied(self.run(statement, values, asked).await?, asked)
     }
 }

@@ -17,15 +17,22 @@ const QUOTA: &str = "disk usage exceeds failure threshold";
 pub(crate) struct Asked {
     pub(crate) replicas: Replicas,
     pub(crate) is_write: bool,
+    /// Whether Cassandra decides about the write.
+    is_decided: bool,
 }
 
 impl Asked {
     pub(crate) const fn read(replicas: Replicas) -> Asked {
-        Asked { replicas, is_write: false }
+        Asked { replicas, is_write: false, is_decided: false }
     }
 
     pub(crate) const fn write(replicas: Replicas) -> Asked {
-        Asked { replicas, is_write: true }
+        Asked { replicas, is_write: true, is_decided: false }
+    }
+
+    /// A lightweight transaction.
+    pub(crate) const fn decided(replicas: Replicas) -> Asked {
+        Asked { replicas, is_write: true, is_decided: true }
     }
 
     /// Too few of the copies answered, in Cassandra's own words.
@@ -90,9 +97,12 @@ impl Asked {
 
     fn refused(self, error: &DbError, words: &str) -> Error {
         match error {
-            DbError::Unavailable { required, alive, .. } => {
+            DbError::Unavailable { consistency, required, alive } => {
                 let why = format!("{alive} of the {required} replicas that it needs are alive");
-                self.too_few((0, *required), false, why)
+                // Those that decide are counted first, at a level of their own. What is said of another one is about those that were to
+                // learn what was decided.
+                let may_have_happened = self.is_decided && !consistency.is_serial();
+                self.too_few((0, *required), may_have_happened, why)
             }
             DbError::ReadTimeout { received, required, .. }
             | DbError::ReadFailure { received, required, .. } => {
@@ -165,6 +175,22 @@ mod tests {
         let late = ExecutionError::RequestTimeout(Duration::from_secs(5));
         let late = Asked::read(TWO_OF_THREE).failed(&late, Tried::default());
         assert!(matches!(late, Error::TooFewReplicas(few) if !few.may_have_happened && few.required == 2));
+    }
+
+    /// An increment that was agreed on, and that too few live nodes could be told of, was answered as one that had not happened.
+    #[test]
+    fn what_cassandra_agreed_on_may_have_happened_though_too_few_are_alive_to_be_told() {
+        for (asked, consistency, may_have_happened) in [
+            (Asked::decided(TWO_OF_THREE), Consistency::All, true),
+            (Asked::decided(TWO_OF_THREE), Consistency::Quorum, true),
+            (Asked::decided(TWO_OF_THREE), Consistency::Serial, false),
+            (Asked::write(TWO_OF_THREE), Consistency::All, false),
+            (Asked::read(TWO_OF_THREE), Consistency::All, false),
+        ] {
+            let error = told(asked, DbError::Unavailable { consistency, required: 3, alive: 2 });
+            let Error::TooFewReplicas(few) = error else { panic!("{error}") };
+            assert_eq!(few.may_have_happened, may_have_happened, "{asked:?} {consistency}");
+        }
     }
 
     #[test]

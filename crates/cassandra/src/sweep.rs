@@ -1,8 +1,8 @@
 //! Pieces that no row names any more: of values that were replaced, deleted or expired, or whose upload was never finished.
 //!
 //! A write does not look at what it replaces, so it cannot remove the pieces of that. Each door looks through the list of all large
-//! values from time to time. What two looks find unnamed, with the time in between for which readers may go on, is removed. Several
-//! doors may do so at the same time: what is removed twice is removed.
+//! values from time to time. What two looks find unnamed, with the time in between for which readers may go on, is removed, once nothing
+//! is left anywhere of a row that names it. Several doors may do so at the same time: what is removed twice is removed.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -16,9 +16,10 @@ use scylla::statement::Consistency;
 
 use crate::at::At;
 use crate::failure::unreachable;
-use crate::keyspace::UploadName;
+use crate::keyspace::{UploadName, is_decided};
 use crate::read::{Part, not_ours};
 use crate::row::decode_version;
+use crate::settings::Writes;
 use crate::shared::Shared;
 use crate::upload::age_ms;
 
@@ -44,6 +45,47 @@ impl Unnamed {
         let is_over = age_ms(name, now_ms) >= keep_ms;
         is_over.then(|| self.0.get(name).copied().unwrap_or(now_ms))
     }
+
+    fn note(&mut self, name: UploadName, since_ms: u64) {
+        if self.0.len() < UNNAMED_MAX {
+            self.0.insert(name, since_ms);
+        }
+    }
+}
+
+/// What a look has come to.
+#[derive(Default)]
+struct Look {
+    unnamed: Unnamed,
+    /// How many buckets and large values could not be looked at, and why not, of the first one.
+    passed_over: u64,
+    why: Option<Error>,
+}
+
+impl Look {
+    fn pass_over(&mut self, why: Error) {
+        self.passed_over += 1;
+        self.why.get_or_insert(why);
+    }
+
+    /// What is known of a value from before stays if it could not be looked at.
+    fn pass_over_value(&mut self, name: UploadName, before: &Unnamed, why: Error) {
+        if let Some(&since_ms) = before.0.get(&name) {
+            self.unnamed.note(name, since_ms);
+        }
+        self.pass_over(why);
+    }
+}
+
+/// How a row is read that may name pieces which are removed if it does not.
+const fn last_look(writes: Writes) -> Consistency {
+    if is_decided(writes) {
+        // A write that some have accepted, and that was not finished, is finished by this, or can be no more.
+        Consistency::Serial
+    } else {
+        // A row need not be on more than one of the nodes, and that one may have been away.
+        Consistency::All
+    }
 }
 
 /// Looks for as long as the driver is there.
@@ -62,69 +104,91 @@ pub(crate) async fn sweep(shared: Weak<Shared>) {
             let at =
                 At { session: Arc::clone(&shared.session), shared: Arc::clone(&shared), keyspace, replicas };
             let before = unnamed.entry(from).or_default();
-            match at.look(before).await {
-                Ok(found) => *before = found,
-                Err(error) => tracing::debug!(%error, "pieces that no row names cannot be looked for now"),
+            let Look { unnamed, passed_over, why } = at.look(before).await;
+            *before = unnamed;
+            if let Some(error) = why {
+                tracing::warn!(
+                    %error, passed_over, copies = from,
+                    "it is not known of all large values whether rows name their pieces; it is looked again later"
+                );
             }
         }
     }
 }
 
 impl At {
-    /// Removes what was unnamed long enough; answers what is unnamed now.
-    async fn look(&self, before: &mut Unnamed) -> Result<Unnamed, Error> {
-        let mut found = Unnamed::default();
+    /// Removes what was unnamed long enough; answers what is unnamed now. What cannot be looked at holds up nothing else.
+    async fn look(&self, before: &mut Unnamed) -> Look {
+        let mut look = Look::default();
         for bucket in 0..self.keyspace.buckets {
-            let mut last = None;
-            loop {
-                let names = self.uploads(bucket, last.as_ref()).await?;
-                let is_last = names.len() < PAGE_ROWS;
-                last = names.last().cloned();
+            if let Err(error) = self.look_in(bucket, before, &mut look).await {
+                let names = before.0.keys().filter(|name| self.keyspace.bucket(&name.key) == bucket);
                 for name in names {
-                    self.look_at(name, before, &mut found).await?;
+                    let since_ms = before.0[name];
+                    look.unnamed.note(name.clone(), since_ms);
                 }
-                if is_last {
-                    break;
-                }
+                look.pass_over(error);
             }
         }
-        Ok(found)
+        look
     }
 
-    /// Some of the large values that were begun in this bucket and not removed yet: those that follow this one.
-    async fn uploads(&self, bucket: i32, after: Option<&UploadName>) -> Result<Vec<UploadName>, Error> {
-        let (key, upload) =
-            after.map_or((&[][..], Vec::new()), |after| (&after.key[..], after.columns().1.to_vec()));
+    async fn look_in(&self, bucket: i32, before: &mut Unnamed, look: &mut Look) -> Result<(), Error> {
+        let mut last = (Bytes::new(), Bytes::new());
+        loop {
+            let rows = self.uploads(bucket, &last).await?;
+            let is_last = rows.len() < PAGE_ROWS;
+            for (key, upload) in &rows {
+                let Some(upload) = decode_version(upload) else {
+                    look.pass_over(not_ours(key));
+                    continue;
+                };
+                let name = UploadName { key: Bytes::copy_from_slice(key), upload };
+                if let Err(error) = self.look_at(&name, before, look).await {
+                    look.pass_over_value(name, before, error);
+                }
+            }
+            match rows.into_iter().next_back() {
+                Some(row) if !is_last => last = row,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Some of the large values that were begun in this bucket and not removed yet, as they are listed: those that follow this one.
+    async fn uploads(
+        &self,
+        bucket: i32,
+        (key, upload): &(Bytes, Bytes),
+    ) -> Result<Vec<(Bytes, Bytes)>, Error> {
         let values = (bucket, key, upload, PAGE_ROWS as i32);
         let found = self.rows(&self.keyspace.pieces.uploads, values, self.read()).await?;
         let wrong = |error: &dyn std::fmt::Display| unreachable(format_args!("Cassandra's answer: {error}"));
         let rows = found.rows::<(Bytes, Bytes)>().map_err(|error| wrong(&error))?;
-        let mut names = Vec::new();
-        for row in rows {
-            let (key, upload) = row.map_err(|error| wrong(&error))?;
-            let upload = decode_version(&upload).ok_or_else(|| not_ours(&key))?;
-            names.push(UploadName { key: Bytes::copy_from_slice(&key), upload });
-        }
-        Ok(names)
+        rows.map(|row| row.map_err(|error| wrong(&error))).collect()
     }
 
-    async fn look_at(
-        &self,
-        name: UploadName,
-        before: &mut Unnamed,
-        found: &mut Unnamed,
-    ) -> Result<(), Error> {
-        let row = self.row(&name.key, Part::Mark, Consistency::Quorum).await?;
-        let is_named = row.and_then(|row| row.mark.upload) == Some(name.upload);
+    async fn look_at(&self, name: &UploadName, before: &mut Unnamed, look: &mut Look) -> Result<(), Error> {
+        let is_named = self.is_named(name, Consistency::Quorum).await?;
         let (now_ms, keep_ms) = (self.shared.clock.wall_ms(), self.shared.settings.pieces_keep_ms);
-        let Some(since_ms) = before.since_ms(&name, is_named, now_ms, keep_ms) else { return Ok(()) };
-        if now_ms.saturating_sub(since_ms) >= keep_ms {
-            self.remove_pieces(&name).await?;
-            self.shared.counts.swept.fetch_add(1, Ordering::Relaxed);
-        } else if found.0.len() < UNNAMED_MAX {
-            found.0.insert(name, since_ms);
+        let Some(since_ms) = before.since_ms(name, is_named, now_ms, keep_ms) else { return Ok(()) };
+        if now_ms.saturating_sub(since_ms) < keep_ms {
+            look.unnamed.note(name.clone(), since_ms);
+            return Ok(());
         }
+        if self.is_named(name, last_look(self.shared.settings.writes)).await? {
+            before.0.remove(name);
+            return Ok(());
+        }
+        self.remove_pieces(name).await?;
+        self.shared.counts.swept.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Whether the row of the key names these pieces.
+    async fn is_named(&self, name: &UploadName, consistency: Consistency) -> Result<bool, Error> {
+        let row = self.row(&name.key, Part::Mark, consistency).await?;
+        Ok(row.and_then(|row| row.mark.upload) == Some(name.upload))
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::attempts::Attempts;
+use crate::clock::timestamp_of;
 use crate::row::encode_version;
 use crate::schema::{self, Wanted, not_prepared};
 use crate::settings::Writes;
@@ -140,9 +141,15 @@ impl Preparing<'_> {
 
     async fn pieces(&self) -> Result<PieceStatements, StartError> {
         Ok(PieceStatements {
-            begin: self.write("INSERT INTO", "uploads", "(bucket, key, upload) VALUES (?, ?, ?)").await?,
+            begin: self
+                .write("INSERT INTO", "uploads", "(bucket, key, upload) VALUES (?, ?, ?) USING TIMESTAMP ?")
+                .await?,
             put: self
-                .write("INSERT INTO", "pieces", "(key, upload, piece, bytes) VALUES (?, ?, ?, ?)")
+                .write(
+                    "INSERT INTO",
+                    "pieces",
+                    "(key, upload, piece, bytes) VALUES (?, ?, ?, ?) USING TIMESTAMP ?",
+                )
                 .await?,
             get: self
                 .read("SELECT bytes FROM", "pieces", "WHERE key = ? AND upload = ? AND piece = ?")
@@ -154,9 +161,15 @@ impl Preparing<'_> {
                     "WHERE bucket = ? AND (key, upload) > (?, ?) LIMIT ?",
                 )
                 .await?,
-            delete: self.write("DELETE FROM", "pieces", "WHERE key = ? AND upload = ?").await?,
+            delete: self
+                .write("DELETE FROM", "pieces", "USING TIMESTAMP ? WHERE key = ? AND upload = ?")
+                .await?,
             forget: self
-                .write("DELETE FROM", "uploads", "WHERE bucket = ? AND key = ? AND upload = ?")
+                .write(
+                    "DELETE FROM",
+                    "uploads",
+                    "USING TIMESTAMP ? WHERE bucket = ? AND key = ? AND upload = ?",
+                )
                 .await?,
         })
     }
@@ -173,7 +186,7 @@ impl Preparing<'_> {
         Ok(Prepared::new(&prepared))
     }
 
-    /// The same: done twice, it is as if it were done once, as it says its own timestamp or writes what is never written again.
+    /// The same: done twice, it is as if it were done once, as it says its own timestamp.
     async fn write(&self, what: &str, table: &str, rest: &str) -> Result<Prepared, StartError> {
         Ok(Prepared::new(&self.prepare(what, table, rest).await?))
     }
@@ -209,9 +222,37 @@ impl UploadName {
     pub(crate) fn columns(&self) -> (&[u8], [u8; 10]) {
         (&self.key, encode_version(self.upload))
     }
+
+    /// When all of it is written, as far as Cassandra knows: before it is removed, also what a node is slow to write.
+    pub(crate) fn written(&self) -> i64 {
+        timestamp_of(self.upload)
+    }
+
+    /// When it is removed: now, by a clock that may be behind that of the door that wrote it.
+    pub(crate) fn removed(&self, now: Version) -> i64 {
+        timestamp_of(now).max(self.written() + 1)
+    }
 }
 
 /// Whether writes are decided by Cassandra.
 pub(crate) const fn is_decided(writes: Writes) -> bool {
     matches!(writes, Writes::Lwt)
+}
+
+#[cfg(test)]
+mod tests {
+    use ladoga_model::HybridClock;
+
+    use super::*;
+
+    /// A piece that a frozen node wrote after the others had removed it stayed for ever.
+    #[test]
+    fn what_is_removed_was_written_before_whichever_clock_is_ahead() {
+        let at = |ms: u64| Version { timestamp: HybridClock::at_wall_ms(1_700_000_000_000 + ms), node: 1 };
+        let name = UploadName { key: Bytes::from_static(b"key"), upload: at(60_000) };
+        for now in [at(0), at(60_000), at(60_001)] {
+            assert!(name.removed(now) > name.written(), "{now:?}");
+            assert!(name.removed(now) >= timestamp_of(now), "{now:?}");
+        }
+    }
 }

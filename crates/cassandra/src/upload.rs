@@ -39,7 +39,7 @@ impl PiecesIn {
     pub(crate) async fn begin(at: At, key: &[u8]) -> Result<PiecesIn, Error> {
         let name = UploadName { key: Bytes::copy_from_slice(key), upload: at.shared.clock.next() };
         let (key, upload) = name.columns();
-        let values = (at.keyspace.bucket(key), key, &upload[..]);
+        let values = (at.keyspace.bucket(key), key, &upload[..], name.written());
         at.run(&at.keyspace.pieces.begin, values, at.write()).await?;
         let begun = Begun { at, name: Some(name) };
         Ok(PiecesIn { begun, rest: BytesMut::new(), pieces: 0, length: 0 })
@@ -54,8 +54,9 @@ impl PiecesIn {
 
     async fn write_piece(&mut self, bytes: usize) -> Result<(), StoreError> {
         let Begun { at, name } = &self.begun;
-        let (key, upload) = name.as_ref().expect("it is named until it is finished").columns();
-        let values = (key, &upload[..], self.pieces, &self.rest[..bytes]);
+        let name = name.as_ref().expect("it is named until it is finished");
+        let (key, upload) = name.columns();
+        let values = (key, &upload[..], self.pieces, &self.rest[..bytes], name.written());
         at.run(&at.keyspace.pieces.put, values, at.write()).await.map_err(of_store)?;
         self.rest.advance(bytes);
         self.pieces += 1;
@@ -127,9 +128,9 @@ impl Drop for Begun {
 impl At {
     /// Removes the pieces of a value, and the note that there are any.
     pub(crate) async fn remove_pieces(&self, name: &UploadName) -> Result<(), Error> {
-        let (key, upload) = name.columns();
-        self.run(&self.keyspace.pieces.delete, (key, &upload[..]), self.write()).await?;
-        let values = (self.keyspace.bucket(key), key, &upload[..]);
+        let ((key, upload), removed) = (name.columns(), name.removed(self.shared.clock.next()));
+        self.run(&self.keyspace.pieces.delete, (removed, key, &upload[..]), self.write()).await?;
+        let values = (removed, self.keyspace.bucket(key), key, &upload[..]);
         self.run(&self.keyspace.pieces.forget, values, self.write()).await.map(drop)
     }
 }

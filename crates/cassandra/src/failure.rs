@@ -12,6 +12,9 @@ use crate::retries::{Tried, unknown, unknown_of_answer};
 /// (`data_disk_usage_percentage_fail_threshold`). There is no other sign of it.
 const QUOTA: &str = "disk usage exceeds failure threshold";
 
+/// So much is repeated of what it says.
+const WORDS_CHARS_MAX: usize = 400;
+
 /// What was asked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked {
@@ -104,13 +107,18 @@ impl Asked {
                 let may_have_happened = self.is_decided && !consistency.is_serial();
                 self.too_few((0, *required), may_have_happened, why)
             }
-            DbError::ReadTimeout { received, required, .. }
-            | DbError::ReadFailure { received, required, .. } => {
+            DbError::ReadTimeout { received, required, .. } => {
                 self.too_few((*received, *required), false, error.to_string())
             }
-            DbError::WriteTimeout { received, required, .. }
-            | DbError::WriteFailure { received, required, .. } => {
+            DbError::WriteTimeout { received, required, .. } => {
                 self.too_few((*received, *required), true, error.to_string())
+            }
+            // Nodes answered that they cannot: only Cassandra's own words say why.
+            DbError::ReadFailure { received, required, .. } => {
+                self.too_few((*received, *required), false, format!("{error}: {}", quoted(words)))
+            }
+            DbError::WriteFailure { received, required, .. } => {
+                self.too_few((*received, *required), true, format!("{error}: {}", quoted(words)))
             }
             DbError::Unauthorized => unreachable(format_args!(
                 "the user of --cassandra-user has too few rights: {words}; GRANT SELECT and MODIFY on its keyspaces TO it"
@@ -124,6 +132,12 @@ impl Asked {
             },
         }
     }
+}
+
+/// Words of Cassandra as part of a line, and no more of them than anybody reads.
+fn quoted(words: &str) -> String {
+    let printable = words.chars().map(|char| if char.is_control() { ' ' } else { char });
+    printable.take(WORDS_CHARS_MAX).collect()
 }
 
 /// `503`: not now.
@@ -190,6 +204,26 @@ mod tests {
             let error = told(asked, DbError::Unavailable { consistency, required: 3, alive: 2 });
             let Error::TooFewReplicas(few) = error else { panic!("{error}") };
             assert_eq!(few.may_have_happened, may_have_happened, "{asked:?} {consistency}");
+        }
+    }
+
+    /// It did not say that there were too many tombstones, which is what somebody has to know.
+    #[test]
+    fn why_nodes_cannot_is_told_in_their_words() {
+        let consistency = Consistency::Quorum;
+        let (received, required, numfailures) = (0, 2, 1);
+        let read =
+            DbError::ReadFailure { consistency, received, required, numfailures, data_present: false };
+        let write_type = WriteType::Simple;
+        let write = DbError::WriteFailure { consistency, received, required, numfailures, write_type };
+        let words = format!("READ_TOO_MANY_TOMBSTONES\nfrom /127.0.0.1:7000 {}", "…".repeat(5_000));
+        for (asked, error) in [(Asked::read(TWO_OF_THREE), read), (Asked::write(TWO_OF_THREE), write)] {
+            let attempt = RequestAttemptError::DbError(error, words.clone());
+            let failed = asked.failed(&ExecutionError::LastAttemptError(attempt), Tried::default());
+            let text = failed.to_string();
+            assert!(text.contains(": READ_TOO_MANY_TOMBSTONES from /127.0.0.1:7000 …"), "{text}");
+            assert!(text.chars().count() < 2 * WORDS_CHARS_MAX, "{text}");
+            assert_eq!(text.ends_with("may have happened"), asked.is_write, "{text}");
         }
     }
 

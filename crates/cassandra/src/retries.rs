@@ -78,7 +78,10 @@ pub(crate) fn unknown_of_answer(error: &DbError, words: &str) -> Option<String> 
     }
 }
 
-/// Decides as the driver does, and notes what came of each attempt.
+/// So often is a request made again, however many nodes there are: what one has no time for, all others need not be burdened with.
+const RETRIES_MAX: u32 = 2;
+
+/// Decides as the driver does, which may go on to the last node, but not that often; and notes what came of each attempt.
 #[derive(Debug)]
 pub(crate) struct NotedRetries(DefaultRetryPolicy);
 
@@ -90,21 +93,35 @@ impl NotedRetries {
 
 impl RetryPolicy for NotedRetries {
     fn new_session(&self) -> Box<dyn RetrySession> {
-        Box::new(NotedSession(self.0.new_session()))
+        Box::new(NotedSession { of_driver: self.0.new_session(), retries: 0 })
     }
 }
 
-struct NotedSession(Box<dyn RetrySession>);
+struct NotedSession {
+    of_driver: Box<dyn RetrySession>,
+    retries: u32,
+}
+
+impl NotedSession {
+    fn bounded(&mut self, decision: RetryDecision) -> RetryDecision {
+        let is_retry =
+            matches!(decision, RetryDecision::RetrySameTarget(_) | RetryDecision::RetryNextTarget(_));
+        self.retries += u32::from(is_retry);
+        if is_retry && self.retries > RETRIES_MAX { RetryDecision::DontRetry } else { decision }
+    }
+}
 
 impl RetrySession for NotedSession {
     fn decide_should_retry(&mut self, request_info: RequestInfo<'_>) -> RetryDecision {
         // Requests of the driver's own have nobody who wants to know.
         _ = TRIED.try_with(|tried| tried.borrow_mut().note(request_info.error));
-        self.0.decide_should_retry(request_info)
+        let decision = self.of_driver.decide_should_retry(request_info);
+        self.bounded(decision)
     }
 
     fn reset(&mut self) {
-        self.0.reset();
+        self.of_driver.reset();
+        self.retries = 0;
     }
 }
 
@@ -125,5 +142,21 @@ mod tests {
         let mut tried = Tried::default();
         tried.note(&RequestAttemptError::NonfinishedPagingState);
         assert!(tried.unknown.is_some() && tried.answered.is_none());
+    }
+
+    /// Each node of a cluster that was overloaded got each request.
+    #[test]
+    fn a_request_is_made_no_more_than_three_times() {
+        let of_driver = DefaultRetryPolicy::new().new_session();
+        let mut session = NotedSession { of_driver, retries: 0 };
+        for _ in 0..2 {
+            for retry in [RetryDecision::RetryNextTarget(None), RetryDecision::RetrySameTarget(None)] {
+                assert_eq!(session.bounded(retry.clone()), retry);
+            }
+            for decision in [RetryDecision::RetryNextTarget(None), RetryDecision::DontRetry] {
+                assert_eq!(session.bounded(decision), RetryDecision::DontRetry);
+            }
+            session.reset();
+        }
     }
 }

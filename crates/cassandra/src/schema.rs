@@ -1,6 +1,7 @@
 //! The keyspaces and tables: made if they are missing and that is permitted, and checked before they are used.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use scylla::client::session::Session;
 use scylla::errors::{DbError, ExecutionError, PrepareError, RequestAttemptError};
@@ -17,6 +18,10 @@ const LAYOUT: i32 = 1;
 const BUCKETS: i32 = 256;
 /// A range reads from all of them at once.
 const BUCKETS_MAX: i32 = 4_096;
+/// So often a door tries to make a keyspace that others make at the same time, with a pause in between. Two nodes may each make a table of one
+/// name: until all agree on one of them, a row is refused, or gone with the other one.
+const MAKING_TRIES: u32 = 20;
+const MAKING_PAUSE: Duration = Duration::from_millis(250);
 
 /// A keyspace: keys with this many copies.
 #[derive(Debug, Clone, Copy)]
@@ -83,9 +88,15 @@ pub(crate) async fn prepare(session: &Session, wanted: Wanted<'_>) -> Result<i32
         }
     }
     // Whoever may make tables in a keyspace need not be allowed to make keyspaces.
-    create(session, wanted, usize::from(replication.is_some())).await?;
-    let meta = meta(session, wanted).await?.ok_or_else(|| wanted.not_now("its table meta is empty"))?;
-    check_meta(wanted, &meta)
+    let skipped = usize::from(replication.is_some());
+    for _ in 0..MAKING_TRIES {
+        create(session, wanted, skipped).await?;
+        if let Some(meta) = meta(session, wanted).await? {
+            return check_meta(wanted, &meta);
+        }
+        tokio::time::sleep(MAKING_PAUSE).await;
+    }
+    Err(wanted.not_now("its table meta is empty"))
 }
 
 async fn create(session: &Session, wanted: Wanted<'_>, skipped: usize) -> Result<(), StartError> {
@@ -99,6 +110,8 @@ async fn create(session: &Session, wanted: Wanted<'_>, skipped: usize) -> Result
                 let reason = format!("the keyspace {} cannot be made: {why}", wanted.name());
                 return Err(wanted.no_keyspace(reason));
             }
+            // A node does not know yet what another one has made.
+            Err(error) if is_missing(&error) => return Ok(()),
             // The row does not fit into a table of this name that was there before.
             Err(error) if is_invalid(&error) => return Err(other_layout(wanted, "meta", &error.to_string())),
             Err(error) => return Err(wanted.not_now(error)),
@@ -205,7 +218,8 @@ type Meta = (Option<i32>, Option<i32>, Option<String>);
 async fn meta(session: &Session, wanted: Wanted<'_>) -> Result<Option<Meta>, StartError> {
     let cql = format!("SELECT layout, buckets, writes FROM {}.meta WHERE id = 'ladoga'", wanted.name());
     let mut statement = Statement::new(cql);
-    statement.set_consistency(Consistency::One);
+    // A node that was away may have the row as it was before it was changed.
+    statement.set_consistency(Consistency::Quorum);
     match session.query_unpaged(statement, &[]).await {
         Ok(rows) => {
             let rows = rows.into_rows_result().map_err(|error| wanted.not_now(error))?;
@@ -217,14 +231,27 @@ async fn meta(session: &Session, wanted: Wanted<'_>) -> Result<Option<Meta>, Sta
 }
 
 fn is_invalid(error: &ExecutionError) -> bool {
-    let is =
-        |attempt: &RequestAttemptError| matches!(attempt, RequestAttemptError::DbError(DbError::Invalid, _));
+    words_of_invalid(error).is_some()
+}
+
+/// Whether a keyspace or a table is not there.
+fn is_missing(error: &ExecutionError) -> bool {
+    words_of_invalid(error)
+        .is_some_and(|words| words.contains("does not exist") || words.contains("unconfigured table"))
+}
+
+/// What Cassandra says of a statement that fits nothing.
+fn words_of_invalid(error: &ExecutionError) -> Option<&str> {
+    let words = |attempt| match attempt {
+        &RequestAttemptError::DbError(DbError::Invalid, ref words) => Some(words.as_str()),
+        _ => None,
+    };
     match error {
-        ExecutionError::LastAttemptError(attempt) => is(attempt),
+        ExecutionError::LastAttemptError(attempt) => words(attempt),
         ExecutionError::PrepareError(PrepareError::AllAttemptsFailed { first_attempt, .. }) => {
-            is(first_attempt)
+            words(first_attempt)
         }
-        _ => false,
+        _ => None,
     }
 }
 

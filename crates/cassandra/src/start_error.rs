@@ -91,7 +91,8 @@ pub enum StartError {
     /// Other doors write otherwise.
     #[error(
         "the keyspace {keyspace} is written with --cassandra-writes {found}, and this door has {}: mixing them loses writes. Start it \
-         with {found}; or stop all doors, and run:\nCONSISTENCY ALL;\nUPDATE {keyspace}.meta SET writes = '{}' WHERE id = 'ladoga';",
+         with {found}; or stop all doors, wait until the clocks of all machines are past the max(WRITETIME(etag)) of \
+         {keyspace}.entities (docs/cassandra.md says why), and run:\nCONSISTENCY ALL;\nUPDATE {keyspace}.meta SET writes = '{}' WHERE id = 'ladoga';",
         own.word(), own.word()
     )]
     OtherWrites {

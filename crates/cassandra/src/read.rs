@@ -67,9 +67,15 @@ impl At {
 
     /// The row with these columns.
     pub(crate) fn row_of(&self, key: &[u8], etag: Bytes, value: Column) -> Result<Row, Error> {
-        let mark = Mark::decode(&etag).ok_or_else(|| not_ours(key))?;
-        self.shared.clock.observe(mark.stamp.version);
+        let mark = self.mark_of(key, &etag)?;
         Ok(Row { etag, mark, value })
+    }
+
+    /// What the column `etag` of a row says. What this door writes from now on is newer.
+    pub(crate) fn mark_of(&self, key: &[u8], etag: &[u8]) -> Result<Mark, Error> {
+        let mark = Mark::decode(etag).ok_or_else(|| not_ours(key))?;
+        self.shared.clock.observe(mark.stamp.version);
+        Ok(mark)
     }
 
     /// The cell of a row that was read as a whole.

@@ -7,7 +7,6 @@ use ladoga_service::{Error, KeyRange, KeySpan};
 use super::record::Record;
 use crate::at::{At, Column};
 use crate::failure::unreachable;
-use crate::read::not_ours;
 use crate::row::Mark;
 
 /// Between so many rows of a bucket are read at a time: the more buckets there are, the fewer.
@@ -130,7 +129,7 @@ impl At {
         let mut rows = Vec::with_capacity(page.rows);
         for row in found.rows::<(Bytes, Column)>().map_err(|error| wrong(&error))? {
             let (key, etag) = row.map_err(|error| wrong(&error))?;
-            let mark = etag.as_deref().and_then(Mark::decode).ok_or_else(|| not_ours(&key))?;
+            let mark = self.mark_of(&key, etag.as_deref().unwrap_or_default())?;
             rows.push(Record::unread(key, mark));
         }
         Ok(rows)

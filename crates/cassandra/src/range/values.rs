@@ -7,7 +7,7 @@ use ladoga_service::Error;
 use super::record::{MergedRow, Record, RecordValue, STATEMENTS_MAX};
 use crate::at::{At, Column};
 use crate::failure::unreachable;
-use crate::read::{inline, not_ours};
+use crate::read::inline;
 use crate::row::Mark;
 
 /// Rows with their values, by key.
@@ -64,7 +64,7 @@ impl At {
         let wrong = |error: &dyn std::fmt::Display| unreachable(format_args!("Cassandra's answer: {error}"));
         for row in rows.rows::<(Bytes, Column, Column)>().map_err(|error| wrong(&error))? {
             let (key, etag, value) = row.map_err(|error| wrong(&error))?;
-            let mark = etag.as_deref().and_then(Mark::decode).ok_or_else(|| not_ours(&key))?;
+            let mark = self.mark_of(&key, etag.as_deref().unwrap_or_default())?;
             found.insert(key, (mark, value));
         }
         Ok(found)

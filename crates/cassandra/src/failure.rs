@@ -150,10 +150,13 @@ pub(crate) fn unreadable(reason: impl std::fmt::Display) -> StoreError {
     StoreError::Unreadable { reason: reason.to_string() }
 }
 
-/// The same error where only the store is asked.
+/// The same error where only the store is asked, about pieces: no row names them yet, so the write of the value has not happened.
 pub(crate) fn of_store(error: Error) -> StoreError {
     match error {
         Error::Store(error) => error,
+        Error::TooFewReplicas(few) => {
+            StoreError::TooFewReplicas(Box::new(TooFewReplicas { may_have_happened: false, ..*few }))
+        }
         other => StoreError::Unreachable { reason: other.to_string().into() },
     }
 }
@@ -205,6 +208,14 @@ mod tests {
             let Error::TooFewReplicas(few) = error else { panic!("{error}") };
             assert_eq!(few.may_have_happened, may_have_happened, "{asked:?} {consistency}");
         }
+    }
+
+    /// A piece that too few nodes took or had was answered as if no node could be reached.
+    #[test]
+    fn too_few_copies_of_a_piece_are_too_few_copies() {
+        let few = of_store(Asked::write(TWO_OF_THREE).timed_out(Duration::from_secs(5)));
+        assert!(matches!(&few, StoreError::TooFewReplicas(few) if !few.may_have_happened), "{few}");
+        assert!(matches!(of_store(unreachable("why")), StoreError::Unreachable { .. }));
     }
 
     /// It did not say that there were too many tombstones, which is what somebody has to know.

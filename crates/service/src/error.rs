@@ -1,8 +1,6 @@
-use std::fmt;
-
 use ladoga_model::{ClockError, Quote, Replicas, Version};
 
-use crate::StoreError;
+use crate::{StoreError, TooFewReplicas};
 
 /// Why the service does not do what it is asked. It names no protocol; its text is one line for a person.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -211,37 +209,6 @@ fn whom(is_copy: bool) -> &'static str {
 fn why(missing: &[String]) -> String {
     if missing.is_empty() { "their answers are not on its disk yet".to_owned() } else { missing.join("; ") }
 }
-
-/// How many replicas answered, and why the others did not.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TooFewReplicas {
-    /// How many answered.
-    pub acked: usize,
-    /// How many had to.
-    pub required: usize,
-    /// How many were asked.
-    pub asked: usize,
-    /// Each node that did not, and why.
-    pub failures: Vec<(String, String)>,
-    /// Whether a write may have happened all the same.
-    pub may_have_happened: bool,
-}
-
-impl fmt::Display for TooFewReplicas {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {} replicas answered, expected {}", self.acked, self.asked, self.required)?;
-        for (position, (node, why)) in self.failures.iter().enumerate() {
-            let separator = if position == 0 { ": " } else { "; " };
-            write!(f, "{separator}{node} {why}")?;
-        }
-        if self.may_have_happened {
-            write!(f, "; the write may have happened")?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for TooFewReplicas {}
 
 #[cfg(test)]
 mod tests {

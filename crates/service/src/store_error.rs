@@ -1,5 +1,7 @@
 use ladoga_model::Version;
 
+use crate::TooFewReplicas;
+
 /// What a store can answer instead of doing what it is asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
@@ -33,6 +35,9 @@ pub enum StoreError {
         /// What it answers, or why it does not.
         reason: Box<str>,
     },
+    /// Too few nodes of an engine behind the network have a part of a value, or took one.
+    #[error(transparent)]
+    TooFewReplicas(Box<TooFewReplicas>),
     /// Cells that are to be written all or none do not fit into one record of the log.
     #[error(
         "the operations take up to {bytes} bytes of the log, and at most {bytes_max} can be written all or nothing with the memory \

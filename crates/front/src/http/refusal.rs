@@ -303,6 +303,7 @@ impl From<StoreError> for Refusal {
             StoreError::Failed { reason } => Refusal::unavailable(reason),
             StoreError::Unreachable { reason } => Refusal::unavailable(reason),
             StoreError::Unreadable { reason } => Refusal::unreadable(reason),
+            StoreError::TooFewReplicas(too_few) => Refusal::too_few_replicas(too_few.to_string()),
             StoreError::TooLargeTogether { .. } => Refusal::batch_too_large(error),
             StoreError::Fenced(_) => {
                 Refusal::over_capacity("the key is being changed by a conditional request")

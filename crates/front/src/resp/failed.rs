@@ -100,7 +100,7 @@ fn told(error: &Error) -> Reply {
         Error::Store(StoreError::NoRoom { .. } | StoreError::Failed { .. }) => "MISCONF",
         Error::Opening => "LOADING",
         Error::Contended(_) | Error::Store(StoreError::Fenced(_)) => "TRYAGAIN",
-        Error::Store(StoreError::Unreachable { .. })
+        Error::Store(StoreError::Unreachable { .. } | StoreError::TooFewReplicas(_))
         | Error::TooFewReplicas(_)
         | Error::RangeIncomplete { .. }
         | Error::Overtaken

@@ -11,6 +11,7 @@ pub(crate) fn refusal(error: &StoreError) -> Refusal {
         // No store of a node is behind a network.
         StoreError::Failed { .. }
         | StoreError::Unreachable { .. }
+        | StoreError::TooFewReplicas(_)
         | StoreError::Fenced(_)
         | StoreError::TooLargeTogether { .. } => Refusal::StoreFailed,
         StoreError::Unreadable { .. } => Refusal::Unreadable,

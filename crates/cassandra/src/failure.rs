@@ -223,8 +223,7 @@ mod tests {
     fn why_nodes_cannot_is_told_in_their_words() {
         let consistency = Consistency::Quorum;
         let (received, required, numfailures) = (0, 2, 1);
-        let read =
-            DbError::ReadFailure { consistency, received, required, numfailures, data_present: false };
+        let read = DbError::ReadFailure { consistency, received, required, numfailures, data_present: false };
         let write_type = WriteType::Simple;
         let write = DbError::WriteFailure { consistency, received, required, numfailures, write_type };
         let words = format!("READ_TOO_MANY_TOMBSTONES\nfrom /127.0.0.1:7000 {}", "…".repeat(5_000));

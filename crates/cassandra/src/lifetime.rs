@@ -48,7 +48,8 @@ mod tests {
     #[test]
     fn cassandra_takes_nothing_away_before_its_end_though_its_clock_is_a_second_ahead() {
         // As Cassandra reckons: from the second in which the row is written.
-        let gone_ms = |now_ms: u64, seconds: i32| (now_ms / 1_000 + u64::from(seconds.cast_unsigned())) * 1_000;
+        let gone_ms =
+            |now_ms: u64, seconds: i32| (now_ms / 1_000 + u64::from(seconds.cast_unsigned())) * 1_000;
         for now_ms in (NOW_MS..NOW_MS + 1_000).step_by(25) {
             for ttl_ms in [1, 25, 999, 1_000, 1_001, 1_500, 60_000] {
                 let (ends_ms, seconds) = lifetime(Ttl::of_ms(ttl_ms), now_ms);

@@ -2,8 +2,10 @@
 
 use bytes::Bytes;
 use ladoga_service::{Error, Later, Piece, Pieces, StoreError};
+use scylla::statement::Consistency;
 
-use crate::at::{At, Column};
+use crate::at::{At, Column, rows};
+use crate::consistency::consistency;
 use crate::failure::{of_store, unreachable, unreadable};
 use crate::keyspace::UploadName;
 
@@ -65,10 +67,24 @@ impl Pieces for ValuePieces {
 }
 
 impl At {
+    /// A piece, if there is one. If fewer than a majority are asked, one that they do not have yet, or lost, may be with others.
     async fn piece(&self, name: &UploadName, index: i32) -> Result<Column, Error> {
+        let found = self.piece_at(consistency(self.replicas), name, index).await?;
+        if found.is_none() && (self.replicas.ack as usize) < self.replicas.majority() {
+            return self.piece_at(Consistency::Quorum, name, index).await;
+        }
+        Ok(found)
+    }
+
+    async fn piece_at(
+        &self,
+        consistency: Consistency,
+        name: &UploadName,
+        index: i32,
+    ) -> Result<Column, Error> {
         let (key, upload) = name.columns();
         let values = (key, &upload[..], index);
-        let found = self.rows(&self.keyspace.pieces.get, values, self.read()).await?;
+        let found = rows(self.run_at(consistency, &self.keyspace.pieces.get, values, self.read()).await?)?;
         let row = found.maybe_first_row::<(Column,)>();
         Ok(row
             .map_err(|error| unreachable(format_args!("Cassandra's answer: {error}")))?

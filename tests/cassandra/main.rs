@@ -4,6 +4,7 @@
 //! a keyspace of its own: `tests/support/engine.rs`. Where they differ, they say so, by `differs_on_cassandra`.
 //!
 //! - `quorum`: three nodes, of which one is killed, frozen, or all are
+//! - `dead_nodes`: three nodes, of which one or two are dead at a bad moment
 //! - `datacenters`: one of two has the keys
 //! - `doors`: what is particular about a door: large values, ranges over all buckets, several doors
 //! - `copy`: all records into Cassandra, and out of it
@@ -28,6 +29,7 @@ mod client;
 mod conditional;
 mod copy;
 mod datacenters;
+mod dead_nodes;
 mod doors;
 #[path = "../http/entity.rs"]
 mod entity;

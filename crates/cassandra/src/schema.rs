@@ -7,6 +7,7 @@ use scylla::client::session::Session;
 use scylla::errors::{DbError, ExecutionError, PrepareError, RequestAttemptError};
 use scylla::statement::Consistency;
 use scylla::statement::unprepared::Statement;
+use tokio::time::Instant;
 
 use crate::connect::Place;
 use crate::settings::Writes;
@@ -18,9 +19,9 @@ const LAYOUT: i32 = 1;
 const BUCKETS: i32 = 256;
 /// A range reads from all of them at once.
 const BUCKETS_MAX: i32 = 4_096;
-/// So often a door tries to make a keyspace that others make at the same time, with a pause in between. Two nodes may each make a table of one
-/// name: until all agree on one of them, a row is refused, or gone with the other one.
-const MAKING_TRIES: u32 = 20;
+/// For so long a door tries to make a keyspace that others make at the same time, with a pause in between. Two nodes may each make a table
+/// of one name: until all agree on one of them, a row is refused, or gone with the other one.
+const MAKING_TIME: Duration = Duration::from_secs(10);
 const MAKING_PAUSE: Duration = Duration::from_millis(250);
 
 /// A keyspace: keys with this many copies.
@@ -89,17 +90,22 @@ pub(crate) async fn prepare(session: &Session, wanted: Wanted<'_>) -> Result<i32
     }
     // Whoever may make tables in a keyspace need not be allowed to make keyspaces.
     let skipped = usize::from(replication.is_some());
-    for _ in 0..MAKING_TRIES {
-        create(session, wanted, skipped).await?;
+    let give_up = Instant::now() + MAKING_TIME;
+    loop {
+        let unfinished = create(session, wanted, skipped).await?;
         if let Some(meta) = meta(session, wanted).await? {
             return check_meta(wanted, &meta);
         }
+        if Instant::now() > give_up {
+            let reason = unfinished.unwrap_or_else(|| "its table meta is empty".to_owned());
+            return Err(wanted.not_now(reason));
+        }
         tokio::time::sleep(MAKING_PAUSE).await;
     }
-    Err(wanted.not_now("its table meta is empty"))
 }
 
-async fn create(session: &Session, wanted: Wanted<'_>, skipped: usize) -> Result<(), StartError> {
+/// Makes what is missing. Answers why it is not all of it, if other doors are in its way.
+async fn create(session: &Session, wanted: Wanted<'_>, skipped: usize) -> Result<Option<String>, StartError> {
     for cql in wanted.cql().into_iter().skip(skipped) {
         match session.query_unpaged(cql, &[]).await {
             Ok(_) => {}
@@ -110,14 +116,13 @@ async fn create(session: &Session, wanted: Wanted<'_>, skipped: usize) -> Result
                 let reason = format!("the keyspace {} cannot be made: {why}", wanted.name());
                 return Err(wanted.no_keyspace(reason));
             }
-            // A node does not know yet what another one has made.
-            Err(error) if is_missing(&error) => return Ok(()),
+            Err(error) if may_pass(&error) => return Ok(Some(error.to_string())),
             // The row does not fit into a table of this name that was there before.
             Err(error) if is_invalid(&error) => return Err(other_layout(wanted, "meta", &error.to_string())),
             Err(error) => return Err(wanted.not_now(error)),
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Of each column that statements name: its table, its name, what it is in the key, and its type.
@@ -234,10 +239,14 @@ fn is_invalid(error: &ExecutionError) -> bool {
     words_of_invalid(error).is_some()
 }
 
-/// Whether a keyspace or a table is not there.
-fn is_missing(error: &ExecutionError) -> bool {
-    words_of_invalid(error)
-        .is_some_and(|words| words.contains("does not exist") || words.contains("unconfigured table"))
+/// Whether a node does not know yet what another one has made, or doors got into each other's way when they wrote the row.
+fn may_pass(error: &ExecutionError) -> bool {
+    let is_missing = |words: &str| words.contains("does not exist") || words.contains("unconfigured table");
+    words_of_invalid(error).is_some_and(is_missing)
+        || matches!(
+            error,
+            ExecutionError::LastAttemptError(RequestAttemptError::DbError(DbError::WriteTimeout { .. }, _))
+        )
 }
 
 /// What Cassandra says of a statement that fits nothing.

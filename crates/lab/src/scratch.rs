@@ -8,7 +8,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::output::stderr_line;
 
-/// The beginning of the name of such a directory; the number of the process follows.
+/// The beginning of the name of such a directory; the number of the process follows, and that of the directory: `PID-N`.
 const PREFIX: &str = "ladoga-lab-run-";
 
 /// Gone with everything in it when this is dropped. If the process is killed before that, the next one removes it.
@@ -57,11 +57,19 @@ impl Drop for Scratch {
 
 /// A directory that cannot be opened or removed belongs to another user, who has to remove it.
 fn remove_if_left_behind(entry: &DirEntry) {
-    if entry.file_name().to_string_lossy().starts_with(PREFIX)
+    if is_name_of_scratch(&entry.file_name().to_string_lossy())
+        && entry.file_type().is_ok_and(|kind| kind.is_dir()) // Not a link to one.
         && let Ok(_lock) = locked(&entry.path(), FlockOperation::NonBlockingLockExclusive)
     {
         let _ = std::fs::remove_dir_all(entry.path());
     }
+}
+
+/// A person may keep reports in a directory whose name begins in the same way.
+fn is_name_of_scratch(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let numbers = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
+    numbers.is_some_and(|(process, number)| is_number(process) && is_number(number))
 }
 
 #[expect(clippy::disallowed_methods, reason = "as above")]
@@ -80,17 +88,36 @@ mod tests {
     fn what_nobody_holds_is_removed_by_the_next_one() {
         let parent = Scratch::new(&std::env::temp_dir(), u32::MAX - 1).unwrap();
         let held = Scratch::new(parent.path(), 1).unwrap();
-        let [left, other] = [format!("{PREFIX}1-1"), "notes".to_owned()].map(|name| parent.path().join(name));
-        for path in [&left, &other] {
-            std::fs::create_dir(path).unwrap();
-            std::fs::write(path.join("file"), "x").unwrap();
-        }
+        let left = parent.path().join(format!("{PREFIX}1-1"));
+        std::fs::create_dir(&left).unwrap();
+        std::fs::write(left.join("file"), "x").unwrap();
         let next = Scratch::new(parent.path(), 2).unwrap();
-        assert!(!left.exists() && other.exists() && held.path().exists() && next.path().exists());
+        assert!(!left.exists() && held.path().exists() && next.path().exists());
         drop(held);
         assert!(next.path().exists());
         let absent = Scratch::new(&parent.path().join("absent"), 3).unwrap_err();
         assert_eq!(absent.kind(), ErrorKind::NotFound);
         assert!(!parent.path().join("absent").exists(), "it was not made");
+    }
+
+    /// A person's reports in `ladoga-lab-run-monday` were removed with it.
+    #[test]
+    fn what_it_did_not_make_itself_stays() {
+        let parent = Scratch::new(&std::env::temp_dir(), u32::MAX - 2).unwrap();
+        let suffixes = ["monday", "", "1", "1-", "-1", "1-1-1", "1-a", "2026-11-30", "+1-1"];
+        let named: Vec<PathBuf> =
+            suffixes.iter().map(|suffix| parent.path().join(format!("{PREFIX}{suffix}"))).collect();
+        for path in &named {
+            std::fs::create_dir(path).unwrap();
+            std::fs::write(path.join("report.html"), "x").unwrap();
+        }
+        let (link, file) =
+            (parent.path().join(format!("{PREFIX}1-1")), parent.path().join(format!("{PREFIX}1-2")));
+        std::os::unix::fs::symlink(&named[0], &link).unwrap();
+        std::fs::write(&file, "x").unwrap();
+        let _next = Scratch::new(parent.path(), 2).unwrap();
+        let gone: Vec<&PathBuf> = named.iter().filter(|path| !path.join("report.html").exists()).collect();
+        assert!(gone.is_empty(), "{gone:?}");
+        assert!(link.is_symlink() && file.exists());
     }
 }

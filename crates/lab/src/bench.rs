@@ -86,7 +86,7 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
         threads: options.threads,
         connections: options.connections,
     };
-    let mut watchers = BenchWatchers::new(options.duration_ms);
+    let mut watchers = BenchWatchers::new(options);
     let mut started_unix_ms = None;
     let mut output = Output::default();
     let mut announce = || {
@@ -124,11 +124,11 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
     if let Some(path) = &options.json {
         report::write_json(path, &described(options), &outcome, options.allow_misses)?;
     }
-    if let Some(path) = &options.hdr {
-        watchers.log.write(path, started_unix_ms.unwrap_or_else(unix_ms))?;
+    if let (Some(path), Some(log)) = (&options.hdr, watchers.log) {
+        log.write(path, started_unix_ms.unwrap_or_else(unix_ms))?;
     }
-    if let Some(path) = &options.html {
-        let report = report_of(options, &outcome, watchers.heat.heat(), started_unix_ms);
+    if let (Some(path), Some(heat)) = (&options.html, watchers.heat) {
+        let report = report_of(options, &outcome, heat.heat(), started_unix_ms);
         files::replace(path, page::render(&report, None))?;
     }
     let code = if outcome.threads_given_up > 0 { interruption.exit_code() } else { judge(options, &outcome) };
@@ -137,27 +137,35 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
     Ok(code)
 }
 
-/// The live view, the log and the heat map, which see the same run.
+/// The live view, the log and the heat map, which see the same run. What grows with it is kept only if its file is wanted.
 struct BenchWatchers {
     live: Live,
-    log: HdrLog,
-    heat: HeatRecorder,
+    log: Option<HdrLog>,
+    heat: Option<HeatRecorder>,
 }
 
 impl BenchWatchers {
-    fn new(duration_ms: u64) -> Self {
-        Self { live: Live::new(duration_ms), log: HdrLog::default(), heat: HeatRecorder::default() }
+    fn new(options: &Options) -> Self {
+        Self {
+            live: Live::new(options.duration_ms),
+            log: options.hdr.is_some().then(HdrLog::default),
+            heat: options.html.is_some().then(HeatRecorder::default),
+        }
     }
 }
 
 impl Watcher for BenchWatchers {
     fn second(&mut self, second: &Second, latencies: &Histogram<u64>) {
         self.live.second(second, latencies);
-        self.log.second(second, latencies);
+        if let Some(log) = &mut self.log {
+            log.second(second, latencies);
+        }
     }
 
     fn interval(&mut self, number: u64, latencies: &Histogram<u64>) {
-        self.heat.interval(number, latencies);
+        if let Some(heat) = &mut self.heat {
+            heat.interval(number, latencies);
+        }
     }
 }
 

@@ -143,40 +143,60 @@ fn second_json(second: &Second) -> Value {
 /// a disk must not disturb the measurement.
 #[derive(Default)]
 pub(crate) struct HdrLog {
-    lines: Vec<(u64, Histogram<u64>)>,
+    /// As they will be in the file: a histogram takes some hundred KiB, its line a few.
+    lines: Vec<u8>,
+    serializer: V2DeflateSerializer,
+    /// Why a line is missing.
+    failure: Option<io::Error>,
 }
 
 impl HdrLog {
     /// Of a run that began at this time of day.
-    pub(crate) fn write(&self, path: &Path, started_unix_ms: u64) -> Outcome<()> {
-        let mut bytes = Vec::new();
-        self.write_to(&mut bytes, started_unix_ms)
+    pub(crate) fn write(self, path: &Path, started_unix_ms: u64) -> Outcome<()> {
+        let bytes = self
+            .bytes(started_unix_ms)
             .map_err(|source| LabError::Write { path: path.to_owned(), source })?;
         files::replace(path, bytes)
     }
 
-    fn write_to(&self, bytes: &mut Vec<u8>, started_unix_ms: u64) -> io::Result<()> {
-        let mut serializer = V2DeflateSerializer::new();
-        let mut log = IntervalLogWriterBuilder::new()
+    fn bytes(self, started_unix_ms: u64) -> io::Result<Vec<u8>> {
+        self.failure.map_or(Ok(()), Err)?;
+        let mut bytes = Vec::new();
+        let mut serializer = self.serializer;
+        log_builder()
             .add_comment("[Histogram log format version 1.3]")
             .add_comment("[corrected latencies in nanoseconds; Interval_Max in milliseconds]")
             .with_start_time(UNIX_EPOCH + Duration::from_millis(started_unix_ms))
-            .with_max_value_divisor(1_000_000.0)
-            .begin_log_with(bytes, &mut serializer)?;
-        for (number, latencies) in &self.lines {
-            let start = Duration::from_nanos(number * SECOND_NS);
-            log.write_histogram(latencies, start, Duration::from_nanos(SECOND_NS), None)
-                .map_err(|error| io::Error::other(format!("{error:?}")))?;
-        }
+            .begin_log_with(&mut bytes, &mut serializer)?;
+        bytes.extend_from_slice(&self.lines);
+        Ok(bytes)
+    }
+
+    fn add_line(&mut self, number: u64, latencies: &Histogram<u64>) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        let mut log = log_builder().begin_log_with(&mut bytes, &mut self.serializer)?;
+        let start = Duration::from_nanos(number * SECOND_NS);
+        log.write_histogram(latencies, start, Duration::from_nanos(SECOND_NS), None)
+            .map_err(|error| io::Error::other(format!("{error:?}")))?;
+        // What stands before it is of the head of a log, which has it once.
+        self.lines
+            .extend_from_slice(bytes.split_inclusive(|byte| *byte == b'\n').next_back().unwrap_or_default());
         Ok(())
     }
 }
 
+/// For lines and for their head, which have to agree.
+fn log_builder() -> IntervalLogWriterBuilder {
+    let mut builder = IntervalLogWriterBuilder::new();
+    builder.with_max_value_divisor(1_000_000.0);
+    builder
+}
+
 impl Watcher for HdrLog {
     fn second(&mut self, second: &Second, latencies: &Histogram<u64>) {
-        let mut copy = latencies.clone();
-        copy.auto(true);
-        self.lines.push((second.number, copy));
+        if let Err(error) = self.add_line(second.number, latencies) {
+            self.failure.get_or_insert(error);
+        }
     }
 }
 
@@ -207,9 +227,7 @@ mod tests {
                 Second { number, completed: 1, errors: 0, errors_by_kind: [0; 3], percentiles_ns: None };
             log.second(&second, &latencies);
         }
-        let mut bytes = Vec::new();
-        log.write_to(&mut bytes, 1_700_000_000_125).unwrap();
-        let text = String::from_utf8(bytes).unwrap();
+        let text = String::from_utf8(log.bytes(1_700_000_000_125).unwrap()).unwrap();
         assert!(text.starts_with("#[Histogram log format version 1.3]\n"), "{text}");
         assert!(
             text.contains("StartTime: 1700000000.125"),
@@ -218,5 +236,20 @@ mod tests {
         let lines: Vec<&str> = text.lines().filter(|line| line.contains("HISTFAAA")).collect();
         assert_eq!(lines.len(), 3, "{text}");
         assert!(lines[1].starts_with("1.000,1.000,5."), "{text}");
+        assert_eq!(text.matches("MaxValueDivisor").count(), 1, "{text}");
+    }
+
+    /// Each second was kept as a whole histogram, 300 KiB of it: a gigabyte in an hour.
+    #[test]
+    fn a_long_run_takes_little_memory() {
+        let mut log = HdrLog::default();
+        let mut latencies = stats::ns_histogram();
+        for micros in 100..2_000 {
+            latencies.record(micros * 1_000).unwrap();
+        }
+        let second =
+            Second { number: 0, completed: 1, errors: 0, errors_by_kind: [0; 3], percentiles_ns: None };
+        log.second(&second, &latencies);
+        assert!((1..16 << 10).contains(&log.lines.len()), "{} bytes", log.lines.len());
     }
 }

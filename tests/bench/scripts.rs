@@ -264,3 +264,17 @@ fn a_delay_may_be_text_or_nothing() {
         assert!(ran.code == 0 && server.requests() >= 20, "{name}: {ran:?}");
     }
 }
+
+/// It counted as latency of the server: forty milliseconds, of which the server took none.
+#[test]
+fn the_time_of_a_script_is_no_latency_in_a_closed_loop() {
+    let script = "local function burn()
+            local begin = wrk.time_us()
+            while wrk.time_us() < begin + 20000 do end
+        end
+        function request() burn() return wrk.format() end
+        function response() burn() end";
+    let (ran, _server) = run("burn", script, "-d1s -t1 -c1 --latency", "");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.percentile_ms("50%") < 15.0, "{}", ran.out);
+}

@@ -95,6 +95,8 @@ impl Worker {
                 return Ok(());
             }
         }
+        // A script has taken its time with them.
+        let now = if self.source.wants_answers { self.now() } else { now };
         self.offer(index, now)
     }
 

@@ -41,9 +41,9 @@ impl Worker {
     pub(super) fn offer(&mut self, index: usize, mut now: u64) -> Outcome<()> {
         self.scratch.clear();
         let mut begun = 0;
-        while let Some(due_ns) = self.due_on(index, now) {
+        while let Some(mut due_ns) = self.due_on(index, now) {
             if self.source.has_delay && !self.connections[index].has_delayed {
-                self.delay(index, now)?;
+                self.delay(index)?;
                 break;
             }
             let Some(batch) = self.next_batch(index)? else {
@@ -53,6 +53,9 @@ impl Worker {
             };
             if self.source.fixed.is_none() {
                 now = self.now(); // Making a request takes a while.
+            }
+            if self.lane.is_none() {
+                due_ns = now; // The server is not to blame for the time that a script takes, as in wrk.
             }
             let connection = &mut self.connections[index];
             connection.begin_batch(batch, due_ns, now);
@@ -76,10 +79,10 @@ impl Worker {
         (due_ns <= now && due_ns < self.plan.duration_ns).then_some(due_ns)
     }
 
-    fn delay(&mut self, index: usize, now: u64) -> Outcome<()> {
+    fn delay(&mut self, index: usize) -> Outcome<()> {
         let Some(requests) = &mut self.source.requests else { return Ok(()) };
         let delay_ms = self.recorder.lend_to(self.source.is_scripted, || requests.delay_ms())?;
-        let at_ns = now.saturating_add(delay_ms.saturating_mul(1_000_000));
+        let at_ns = self.now().saturating_add(delay_ms.saturating_mul(1_000_000));
         let connection = &mut self.connections[index];
         connection.is_delaying = true;
         self.timers.set(at_ns, index, connection.life, Alarm::EndDelay);

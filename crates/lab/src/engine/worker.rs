@@ -140,7 +140,7 @@ impl Worker {
                 Phase::Connecting | Phase::ShakingHands => self.connections[index].connecting_since_ns = 0,
                 Phase::Open => {
                     self.connections[index].free_since_ns = 0;
-                    self.offer(index, 0)?;
+                    self.offer(index, self.now())?; // Those before it took a while.
                 }
             }
         }

@@ -156,7 +156,7 @@ impl Measured {
 
     /// Every request that was due, those without an answer included: for them it is how long they had waited in vain.
     pub fn all(&self) -> Figures {
-        Figures(self.outcome.all())
+        Figures(self.outcome.latencies.all())
     }
 
     /// Requests of a method with a good answer.

@@ -5,7 +5,7 @@ use std::fmt;
 use hdrhistogram::Histogram;
 
 use crate::record::JudgedBound;
-use crate::stats::RunOutcome;
+use crate::stats::{Class, RunOutcome};
 
 /// One or more bounds.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,7 +110,7 @@ impl Bound {
             What::Rate => (outcome.per_second(), format!("{:.0}/s", outcome.per_second())),
         };
         let is_latency = !matches!(self.what, What::Errors | What::Rate);
-        if is_latency && outcome.all().corrected.is_empty() {
+        if is_latency && outcome.answered().corrected.is_empty() {
             return self.judged("no answer at all".to_owned(), false);
         }
         let holds = if self.what == What::Rate { found > self.limit } else { found < self.limit };
@@ -125,10 +125,11 @@ impl Bound {
 }
 
 /// Requests that were due and have no answer make a latency worse, and never better: how long they would have taken is not
-/// known.
+/// known. It is so with those whose connection broke, too.
 fn latency(outcome: &RunOutcome, of: impl Fn(&Histogram<u64>) -> f64) -> (f64, String) {
     let (answered, due) = (of(&outcome.all().corrected), of(&outcome.all_that_was_due()));
-    let note = if due > answered { unanswered(outcome.left.waited.len()) } else { String::new() };
+    let without_answer = outcome.left.waited.len() + outcome.count(Class::Broken);
+    let note = if due > answered { unanswered(without_answer) } else { String::new() };
     let ns = answered.max(due);
     (ns, format!("{}{note}", crate::units::format_time_us(ns / 1000.0)))
 }
@@ -153,7 +154,6 @@ fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::http::Method;
-    use crate::stats::Class;
 
     fn outcome() -> RunOutcome {
         let mut outcome = RunOutcome::new(Some(1000.0));
@@ -204,6 +204,38 @@ mod tests {
         let slo = Slo::parse("p95<10ms,max<10ms,mean<1.2ms,errors<0%").unwrap();
         let mut outcome = outcome();
         for latencies in [Class::Success, Class::NOT_FOUND] {
+    /// A server that broke three of four connections at once was four times as fast.
+    #[test]
+    fn what_breaks_makes_no_latency_better() {
+        let slo = Slo::parse("p50<5ms,mean<5ms").unwrap();
+        let mut outcome = RunOutcome::new(Some(1000.0));
+        let latencies = |outcome: &mut RunOutcome, class, ms, count| {
+            outcome.latencies.at(class, Method::Get).corrected.record_n(ms * MS, count).unwrap();
+        };
+        latencies(&mut outcome, Class::Success, 9, 100);
+        latencies(&mut outcome, Class::Broken, 1, 300);
+        let broken: Vec<String> = slo.check(&outcome, true).iter().map(ToString::to_string).collect();
+        assert_eq!(broken.len(), 2, "{broken:?}");
+        assert!(broken[0].starts_with("p50<5ms: found 9.0") && broken[0].ends_with("ms"), "{broken:?}");
+        // Those that were waited for before they broke make it worse.
+        latencies(&mut outcome, Class::Broken, 20, 600);
+        let broken: Vec<String> = slo.check(&outcome, true).iter().map(ToString::to_string).collect();
+        assert!(broken[0].starts_with("p50<5ms: found 20.0"), "{broken:?}");
+        assert!(broken[0].ends_with("(due and unanswered: 900)"), "{broken:?}");
+    }
+
+    #[test]
+    fn without_an_answer_no_latency_holds() {
+        let slo = Slo::parse("p50<5s,max<3600s").unwrap();
+        for class in [Class::Broken, Class::TimedOut] {
+            let mut outcome = RunOutcome::new(None);
+            outcome.latencies.at(class, Method::Get).corrected.record_n(MS, 9).unwrap();
+            let broken: Vec<String> = slo.check(&outcome, true).iter().map(ToString::to_string).collect();
+            assert_eq!(broken.len(), 2, "{class}: {broken:?}");
+            assert_eq!(broken[0], "p50<5s: found no answer at all");
+        }
+    }
+
             outcome.latencies.at(latencies, Method::Get).uncorrected.record(9 * MS).unwrap();
         }
         let found = |outcome: &RunOutcome| slo.judge(outcome, true);

@@ -53,6 +53,11 @@ impl Class {
         matches!(self, Self::Success | Self::Status(_))
     }
 
+    /// Whether the time until its end is a latency. That of a connection that broke says nothing about answers.
+    pub(crate) const fn has_latency(self) -> bool {
+        !matches!(self, Self::Broken)
+    }
+
     /// Whether it is an error. A miss is one unless it was asked for: it is no read of data. A redirection is none, as
     /// for wrk.
     pub(crate) const fn is_failure(self, misses_are_good: bool) -> bool {
@@ -104,6 +109,7 @@ mod tests {
         }
         let failures = [200, 304, 404, 507].map(|status| Class::of_status(status).is_failure(false));
         assert_eq!(failures, [false, false, true, true]);
+        assert!(Class::TimedOut.has_latency() && !Class::Broken.has_latency());
         assert!(!Class::NOT_FOUND.is_failure(true) && Class::TimedOut.is_failure(true));
     }
 }

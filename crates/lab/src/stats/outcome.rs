@@ -116,9 +116,10 @@ impl RunOutcome {
         self.latencies.count(|own| own == class)
     }
 
-    /// All requests that were sent and whose end was seen, whatever became of them.
+    /// Requests that were answered, and those that were waited for in vain. One whose connection broke has no latency, as in wrk: a
+    /// server that refuses at once is not fast.
     pub(crate) fn all(&self) -> Latencies {
-        self.latencies.all()
+        self.latencies.sum(|class, _| class.has_latency())
     }
 
     pub(crate) fn per_second(&self) -> f64 {
@@ -135,17 +136,17 @@ impl RunOutcome {
 
     /// Requests without an answer that count as errors.
     pub(crate) fn lost(&self) -> u64 {
-        self.left.lost(self.took().max())
+        self.left.lost(self.answered().uncorrected.max())
     }
 
-    /// How long answers took since their requests were sent.
-    fn took(&self) -> Histogram<u64> {
-        self.latencies.sum(|class, _| class.is_answer()).uncorrected
+    /// Requests that were answered, whatever the answers say.
+    pub(crate) fn answered(&self) -> Latencies {
+        self.latencies.sum(|class, _| class.is_answer())
     }
 
     /// What was due in an open loop, and how much of it was not kept.
     pub(crate) fn due(&self) -> Due {
-        let on_their_way = on_their_way(&self.took(), self.complete, self.elapsed_ns);
+        let on_their_way = on_their_way(&self.answered().uncorrected, self.complete, self.elapsed_ns);
         Due {
             answered: self.complete,
             failed: self.latencies.count(|class| !class.is_answer()),
@@ -158,9 +159,9 @@ impl RunOutcome {
         Failures::of(self.latencies.counts(), self.errors.connect, self.lost(), misses_are_good)
     }
 
-    /// The latencies that a verdict is about: a request without an answer has waited at least for so long.
+    /// A request without an answer has waited at least for so long, also if its connection broke.
     pub(crate) fn all_that_was_due(&self) -> Histogram<u64> {
-        let mut due = self.all().corrected;
+        let mut due = self.latencies.all().corrected;
         add(&mut due, &self.left.waited);
         due
     }

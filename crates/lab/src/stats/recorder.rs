@@ -161,6 +161,9 @@ impl Recorder {
         if is_open_loop {
             latencies.uncorrected.saturating_record(uncorrected_ns);
         }
+        if !class.has_latency() {
+            return;
+        }
         let goes_on = self.interval_end_ns / INTERVAL_NS - 1;
         let ago = goes_on.saturating_sub(due_ns / INTERVAL_NS) as usize;
         let index = self.held.len().saturating_sub(ago + 1);
@@ -283,8 +286,9 @@ mod tests {
         let mut seconds = Seconds::new(1);
         intervals.iter().for_each(|interval| drop(seconds.add(&interval)));
         let over = seconds.finish();
-        let Some(Over::Second(second, _)) = over.last() else { panic!("a second: {over:?}") };
+        let Some(Over::Second(second, latencies)) = over.last() else { panic!("a second: {over:?}") };
         assert_eq!((second.completed, second.errors_by_kind), (1, [0, 1, 2]));
+        assert_eq!(latencies.len(), 2, "what broke has no latency");
     }
 
     #[test]

@@ -71,8 +71,10 @@ enum End {
 struct Step {
     rate: u64,
     answered_per_s: f64,
-    /// p50, p99, p99.9 and the largest, in microseconds; none if nothing was answered.
+    /// p50, p99, p99.9 and the largest, in microseconds; none if nothing was answered or waited for.
     latency: Option<[f64; 4]>,
+    /// Whether nothing is known of any request, not even that its connection broke.
+    is_dead: bool,
     /// Why the rate did not hold; empty if it did.
     reasons: Vec<String>,
     /// What limited the run besides the server, as for a run on its own.
@@ -87,7 +89,8 @@ impl Step {
         let at = |percentile| latencies.value_at_percentile(percentile) as f64 / 1000.0;
         let latency = (!latencies.is_empty()).then(|| [50.0, 99.0, 99.9, 100.0].map(at));
         let (answered_per_s, misses_share) = (outcome.per_second(), misses_share(outcome));
-        Self { rate, answered_per_s, latency, reasons, limits: outcome.limits(), misses_share }
+        let is_dead = outcome.latencies.classes().is_empty();
+        Self { rate, answered_per_s, latency, is_dead, reasons, limits: outcome.limits(), misses_share }
     }
 
     fn verdict(&self) -> String {
@@ -98,7 +101,8 @@ impl Step {
 
     fn row(&self) -> String {
         let text = |us: f64| format!("{:>11}", format_time_us(us));
-        let latencies = self.latency.unwrap_or_default().map(text).concat();
+        let latencies =
+            self.latency.map_or_else(|| format!("{:>11}", "-").repeat(4), |us| us.map(text).concat());
         format!("{:>10}{:>12}{latencies}", self.rate, format_metric(self.answered_per_s))
     }
 }
@@ -166,7 +170,7 @@ fn try_rates(
         };
         output.line(format_args!("{}  {}", step.row(), step.verdict()));
         search.learn(rate, step.reasons.is_empty());
-        let is_dead = step.latency.is_none();
+        let is_dead = step.is_dead;
         steps.push(step);
         if is_dead {
             end = End::Unanswered(rate);

@@ -10,6 +10,19 @@ fn step(rate: u64, reasons: &[&str], lateness_ns: u64, cpu_share: f64) -> Step {
     Step::new(rate, &outcome, reasons.iter().map(|reason| (*reason).to_owned()).collect())
 }
 
+/// Its latency was that of an answer in no time.
+#[test]
+fn a_row_without_answers_has_no_latency() {
+    let mut outcome = RunOutcome::new(Some(9.0));
+    let row = |outcome: &RunOutcome| Step::new(9, outcome, Vec::new()).row();
+    let dashes = [" ".repeat(10), "-".to_owned()].concat().repeat(4);
+    assert_eq!(row(&outcome), format!("         9        0.00{dashes}"));
+    assert!(Step::new(9, &outcome, Vec::new()).is_dead);
+    outcome.latencies.at(Class::Broken, Method::Get).corrected.record(1_000).unwrap();
+    assert!(row(&outcome).ends_with(&dashes), "what broke has no latency: {}", row(&outcome));
+    assert!(!Step::new(9, &outcome, Vec::new()).is_dead);
+}
+
 /// The knee of the generator was told as that of the server.
 #[test]
 fn a_generator_that_was_the_limit_is_named() {

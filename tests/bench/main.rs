@@ -6,6 +6,7 @@
 //! - `text`: wrk's and wrk2's text, line for line
 //! - `hostile`: it never hangs, and reports what went wrong
 //! - `output`: nobody reads what is printed
+//! - `filling`: what `--fill` does with servers that end their connections
 //! - `refused`: command lines that are refused
 //! - `interrupted`: one Ctrl-C ends it, whatever hangs
 //! - `secure`: https
@@ -18,6 +19,7 @@
 mod support;
 
 mod command;
+mod filling;
 mod honest;
 mod hostile;
 mod idioms;

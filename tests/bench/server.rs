@@ -16,6 +16,13 @@ pub(crate) enum Manner {
     FifthIsGood,
     /// As `Answer(200)`, and closes after every answer.
     AnswerAndClose,
+    /// As `Answer(200)`, and closes each connection after so many answers; the last one may say so.
+    CloseAfter {
+        answers: u32,
+        says_so: bool,
+    },
+    /// As `AnswerAndClose`, without a length: the end of the connection is that of the answer.
+    WithoutLength,
     /// As `Answer(200)`, until this many requests have come; then no request is answered for a time.
     Freeze {
         at_request: u64,
@@ -25,6 +32,8 @@ pub(crate) enum Manner {
     Slow(Duration),
     /// As `Answer(200)`, with an empty line behind the body.
     EmptyLine,
+    /// As `EmptyLine`, a moment later.
+    EmptyLineLater,
     /// As `Answer(200)`, one byte at a time.
     Drip,
     /// Closes without having read: the peer sees a reset.
@@ -97,7 +106,7 @@ fn serve(mut stream: TcpStream, manner: Manner, shared: &Shared) -> Option<()> {
         return None;
     }
     let mut buffered = Vec::new();
-    loop {
+    for answered in 1.. {
         let request = read_request(&mut stream, &mut buffered)?;
         let number = 1 + shared.requests.fetch_add(1, Ordering::SeqCst);
         let target = request.split(' ').nth(1).unwrap_or_default().to_owned();
@@ -105,10 +114,17 @@ fn serve(mut stream: TcpStream, manner: Manner, shared: &Shared) -> Option<()> {
         shared.freeze_if_told(manner, number);
         let manner = match manner {
             Manner::FifthIsGood => Manner::Answer(if number.is_multiple_of(5) { 200 } else { 500 }),
+            Manner::CloseAfter { answers, says_so } if answered == answers => {
+                let last = if says_so { Manner::AnswerAndClose } else { Manner::Answer(200) };
+                answer(&mut stream, last, &target)?;
+                return None;
+            }
+            Manner::CloseAfter { .. } => Manner::Answer(200),
             manner => manner,
         };
         answer(&mut stream, manner, &target)?;
     }
+    None
 }
 
 /// One request: its head and, as far as its length says so, its body.
@@ -147,12 +163,22 @@ fn answer(stream: &mut TcpStream, manner: Manner, target: &str) -> Option<()> {
             stream.write_all(with(200, "Connection: close\r\n").as_bytes()).ok()?;
             None
         }
+        Manner::EmptyLineLater => {
+            stream.write_all(with(200, "").as_bytes()).ok()?;
+            thread::sleep(Duration::from_millis(1));
+            stream.write_all(b"\r\n").ok()
+        }
+        Manner::WithoutLength => {
+            stream.write_all(format!("HTTP/1.1 200 X\r\n\r\n{target}").as_bytes()).ok()?;
+            None
+        }
         Manner::Drip => with(200, "").bytes().try_for_each(|byte| stream.write_all(&[byte])).ok(),
         Manner::HalfClose => {
             stream.shutdown(Shutdown::Write).ok()?;
             Some(())
         }
-        Manner::Silent | Manner::Reset | Manner::FifthIsGood => Some(()), // The last one is another one by now.
+        // The last two are others by now.
+        Manner::Silent | Manner::Reset | Manner::FifthIsGood | Manner::CloseAfter { .. } => Some(()),
         Manner::Malformed => stream.write_all(b"hello, this is no HTTP\r\n\r\n").ok(),
         Manner::EndlessHead => endless(stream, "HTTP/1.1 200 OK\r\n", "X-More: and more\r\n"),
         Manner::EndlessBody => {

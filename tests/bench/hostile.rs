@@ -50,7 +50,7 @@ fn whatever_takes_too_long_is_counted() {
 
 #[test]
 fn one_byte_at_a_time_and_an_empty_line_behind_a_body_are_right() {
-    for (_, ran) in against(&[Manner::Drip, Manner::EmptyLine], "1h") {
+    for (_, ran) in against(&[Manner::Drip, Manner::EmptyLine, Manner::EmptyLineLater], "1h") {
         assert_eq!(ran.code, 0, "{ran:?}");
         assert!(!ran.out.contains("Socket errors"), "{}", ran.out);
     }

@@ -3,6 +3,9 @@ use ladoga_http1::answer::{Answer, Asked, Event, Head, Malformed, Reader};
 /// The part of a body that is kept for a script's `response`; longer bodies are cut.
 const CAPTURE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// More than this before an answer is no empty line.
+const EMPTY_BYTES_MAX: usize = 64;
+
 /// Headers and body of an answer, for scripts that want to see them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Captured {
@@ -28,16 +31,36 @@ impl Captured {
 pub(crate) struct ResponseParser {
     reader: Reader,
     captured: Option<Captured>,
+    /// Whether nothing of the next answer has come, and how many bytes of empty lines have come instead.
+    is_between: bool,
+    empty_bytes: usize,
 }
 
 impl ResponseParser {
     pub(crate) fn new(capture: bool) -> Self {
-        Self { reader: Reader::default(), captured: capture.then(Captured::default) }
+        let captured = capture.then(Captured::default);
+        Self { reader: Reader::default(), captured, is_between: true, empty_bytes: 0 }
     }
 
     /// Forgets an answer that broke off.
     pub(crate) fn reset(&mut self) {
         self.reader.reset();
+        self.begin();
+    }
+
+    fn begin(&mut self) {
+        self.is_between = true;
+        self.empty_bytes = 0;
+    }
+
+    /// Passes over empty lines before an answer: some servers end a body with one, and wrk's parser does the same. How many bytes they are.
+    fn pass_over_empty_lines(&mut self, input: &[u8]) -> usize {
+        let is_empty = |byte: &&u8| matches!(byte, b'\r' | b'\n');
+        let room = EMPTY_BYTES_MAX - self.empty_bytes;
+        let empty = input.iter().take(room).take_while(is_empty).count();
+        self.empty_bytes += empty;
+        self.is_between = empty == input.len();
+        empty
     }
 
     /// What was captured of the answer that was completed last.
@@ -52,13 +75,16 @@ impl ResponseParser {
         is_head: bool,
     ) -> Result<(usize, Option<Answer>), Malformed> {
         let asked = if is_head { Asked::Head } else { Asked::Ordinary };
-        let mut at = 0;
+        let mut at = if self.is_between { self.pass_over_empty_lines(input) } else { 0 };
         loop {
             let (taken, event) = self.reader.next(&input[at..], asked)?;
             at += taken;
             match (event, &mut self.captured) {
                 (Event::More, _) => return Ok((at, None)),
-                (Event::End(answer), _) => return Ok((at, Some(answer))),
+                (Event::End(answer), _) => {
+                    self.begin();
+                    return Ok((at, Some(answer)));
+                }
                 (Event::Head(head), Some(captured)) => captured.begin(&head),
                 (Event::Body(piece), Some(captured)) => captured.add(piece),
                 _ => {}
@@ -68,13 +94,42 @@ impl ResponseParser {
 
     /// The peer closed: the answer, if that was its end.
     pub(crate) fn end_of_input(&mut self) -> Option<Answer> {
-        self.reader.end_of_input()
+        let answer = self.reader.end_of_input();
+        if answer.is_some() {
+            self.begin();
+        }
+        answer
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NO_BODY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+    /// The answer behind it was no HTTP.
+    #[test]
+    fn empty_lines_before_an_answer_are_passed_over() {
+        let mut parser = ResponseParser::new(false);
+        let answer = Answer { status: 200, keep_alive: true };
+        let both = [NO_BODY, b"\r\n", NO_BODY].concat();
+        assert_eq!(parser.advance(&both, false), Ok((NO_BODY.len(), Some(answer))));
+        let rest = &both[NO_BODY.len()..];
+        assert_eq!(parser.advance(rest, false), Ok((rest.len(), Some(answer))));
+        // By itself, and cut in two.
+        for empty in [&b"\r\n"[..], b"\r", b"\n", b"\n"] {
+            assert_eq!(parser.advance(empty, false), Ok((empty.len(), None)));
+        }
+        // Not within a head that was cut.
+        let (one, other) = NO_BODY.split_at(20);
+        assert_eq!(parser.advance(one, false), Ok((one.len(), None)));
+        assert_eq!(parser.advance(other, false), Ok((other.len(), Some(answer))));
+        let endless = [b'\n'; EMPTY_BYTES_MAX + 1];
+        assert!(parser.advance(&endless, false).is_err());
+        parser.reset();
+        assert_eq!(parser.advance(NO_BODY, false), Ok((NO_BODY.len(), Some(answer))));
+    }
 
     #[test]
     fn what_a_script_wants_to_see_is_captured() {

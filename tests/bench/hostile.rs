@@ -74,9 +74,15 @@ fn nobody_there_ends_at_once() {
 
 #[test]
 fn bad_arguments_exit_with_2() {
-    for line in
-        ["", "-t x http://a", "-c1 -t2 http://a", "https://", "-s /no/such/file.lua http://127.0.0.1:1"]
-    {
+    for line in [
+        "",
+        "-t x http://a",
+        "-c1 -t2 http://a",
+        "https://",
+        "-s /no/such/file.lua http://127.0.0.1:1",
+        "--find-knee --slo p99<5ms,rate>5k http://127.0.0.1:1",
+        "--workload status --fill http://127.0.0.1:1",
+    ] {
         let ran = bench(line);
         assert_eq!(ran.code, 2, "{line}: {ran:?}");
         assert!(!ran.err.is_empty() && ran.out.is_empty(), "{line}: {ran:?}");

@@ -143,6 +143,10 @@ impl Options {
                 "--workload has paths of its own, and {path} of the URL is not used: remove one of them"
             ));
         }
+        if self.fill && self.workload == Some(Name::Status) {
+            return Err("--fill writes the keys of the workload, and `status` asks for none: remove --fill"
+                .to_owned());
+        }
         if self.fill && self.keys_to_fill().is_none() {
             return Err("--fill needs --keys with this workload, whose keys have no end".to_owned());
         }
@@ -169,6 +173,11 @@ impl Options {
         }
         if self.find_knee && self.rate.is_some() {
             return Err("--find-knee chooses the rate itself: remove -R".to_owned());
+        }
+        if self.find_knee && self.slo.as_ref().is_some_and(Slo::bounds_rate) {
+            return Err("--find-knee looks for the highest rate, and begins with low ones that no `rate>…` of --slo holds: remove that \
+                        bound"
+                .to_owned());
         }
         Ok(())
     }
@@ -290,6 +299,15 @@ mod tests {
         assert!(parsed("--workload get http://a/").unwrap().check().is_ok());
         assert!(parsed("--find-knee http://a/v0/status").unwrap().check().is_ok());
         assert!(parsed("--json /dev/null --html /dev/null http://a").unwrap().check().is_ok());
+        for (line, reason) in [
+            ("--find-knee --slo p99<5ms,rate>5k http://a", "--find-knee looks for the highest rate"),
+            ("--workload status --fill http://a", "`status` asks for none"),
+            ("--workload put --fill http://a", "--fill needs --keys"),
+        ] {
+            let refused = parsed(line).unwrap().check().unwrap_err();
+            assert!(refused.contains(reason), "{line}: {refused}");
+        }
+        assert!(parsed("--slo rate>5k http://a").unwrap().check().is_ok());
         let refused = parsed("--json - http://a").unwrap().check().unwrap_err();
         assert!(refused.starts_with("--json is -, expected the name of a file"), "{refused}");
     }

@@ -36,8 +36,6 @@ use crate::workload::Workload;
 /// The exit code if everything was measured, and all requests of a run failed.
 const NO_GOOD_ANSWER: u8 = 3;
 const PEER: &str = "peer";
-/// Where `ladoga serve` listens.
-const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 
 /// Makes every run that the options ask for.
 pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
@@ -344,6 +342,7 @@ impl<'a> Conductor<'a> {
         if stage.is_deleting() {
             server.filled = 0;
         }
+        let url = server.node.is_none().then_some(target.url.as_str());
         let described = Described {
             stage: stage.name.clone(),
             subject: server.name.to_owned(),
@@ -351,9 +350,8 @@ impl<'a> Conductor<'a> {
             started_unix_ms,
             connections: stage.connections,
             threads: stage.threads,
-            // The port of a node of our own means nothing later.
-            command: stage.command(if server.node.is_some() { DEFAULT_URL } else { &target.url }),
-            repeat: stage.repeat(self.options, server.node.is_none().then_some(target.url.as_str())),
+            command: stage.command(self.options, url),
+            repeat: stage.repeat(self.options, url),
             heat: watchers.heat.heat(),
             disturbance,
             node,

@@ -212,6 +212,21 @@ impl RunOptions {
         node
     }
 
+    /// The flag that shows its token to a server that was named; a peer is shown none.
+    pub(super) fn token_words(&self, url: Option<&str>) -> Option<String> {
+        let path = self.token_file.as_ref().filter(|_| url.is_some_and(|url| self.is_own(url)))?;
+        Some(format!("--token-file '{}'", path.display()))
+    }
+
+    /// The process of a server that was named.
+    pub(super) fn pid_of(&self, url: &str) -> Option<u32> {
+        if self.is_own(url) { self.pid } else { self.peer_pid }
+    }
+
+    fn is_own(&self, url: &str) -> bool {
+        self.url.as_ref().is_some_and(|own| own.url == url)
+    }
+
     pub(crate) fn rounds(&self) -> u64 {
         self.rounds.unwrap_or(if self.suite.is_some() { 1 } else { ROUNDS_DEFAULT })
     }

@@ -12,6 +12,11 @@ use crate::units::counted;
 use crate::workload::Knobs;
 use crate::workload::{Distribution, Name};
 
+/// Where `ladoga serve` listens.
+const DEFAULT_URL: &str = "http://127.0.0.1:8080";
+/// That of `ladoga bench`.
+const TIMEOUT_MS_DEFAULT: u64 = 2_000;
+
 /// One run, before it is made.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Stage {
@@ -132,8 +137,9 @@ impl Stage {
         Knobs { keys: self.keys, value: self.value, distribution: self.distribution, seed: self.seed }
     }
 
-    /// The line of `ladoga bench` that does the same.
-    pub(super) fn command(&self, url: &str) -> String {
+    /// The line of `ladoga bench` that does the same. `url` is the address of a node that is not our own: the port of our own one means
+    /// nothing later.
+    pub(super) fn command(&self, options: &RunOptions, url: Option<&str>) -> String {
         let mut line = format!("ladoga bench -t{} -c{}", self.threads, self.connections);
         let mut add = |words: String| {
             line.push(' ');
@@ -144,11 +150,15 @@ impl Stage {
         if let Rate::Open(rate) = self.rate {
             add(format!("-R {rate} -L"));
         }
+        if self.timeout_ms != TIMEOUT_MS_DEFAULT {
+            add(format!("-T {}ms", self.timeout_ms));
+        }
         add(format!("--workload {}", name_of(&self.workload)));
         if let Some(keys) = self.keys {
             add(format!("--keys {keys}"));
         }
-        if self.filled.is_some() && self.filled == self.keys {
+        // There may be more than it asks for.
+        if needs_keys(self.workload) && self.keys.is_some() && self.keys <= self.filled {
             add("--fill".to_owned());
         }
         if let Some(value) = self.value {
@@ -160,7 +170,8 @@ impl Stage {
         if self.seed != 1 {
             add(format!("--seed {}", self.seed));
         }
-        add(url.to_owned());
+        options.token_words(url).into_iter().for_each(&mut add);
+        add(url.unwrap_or(DEFAULT_URL).to_owned());
         line
     }
 
@@ -181,9 +192,13 @@ impl Stage {
             "-d {}ms -T {}ms --seed {} --rounds 1",
             self.duration_ms, self.timeout_ms, self.seed
         ));
-        words.extend(url.map(|url| format!("--url {url}")));
-        if url.is_none() {
-            words.extend(options.node.words());
+        match url {
+            Some(url) => {
+                words.push(format!("--url {url}"));
+                words.extend(options.token_words(Some(url)));
+                words.extend(options.pid_of(url).map(|pid| format!("--pid {pid}")));
+            }
+            None => words.extend(options.node.words()),
         }
         words.push(options.profile_words());
         words.push("-o report.html".to_owned());
@@ -211,10 +226,35 @@ mod tests {
             ]
         );
         assert_eq!((stages[0].filled, stages[2].filled, stages[2].keys), (None, Some(500), Some(500)));
-        let line = stages[3].command("http://a");
+        let line = stages[3].command(&parsed("").unwrap(), None);
         assert_eq!(
             line,
-            "ladoga bench -t1 -c1 -d 10s -R 2000 -L --workload get-hot --keys 500 --fill --value 10 http://a"
+            "ladoga bench -t1 -c1 -d 10s -R 2000 -L --workload get-hot --keys 500 --fill --value 10 http://127.0.0.1:8080"
         );
+    }
+
+    /// It waited for another time, read an empty store, and was let in nowhere.
+    #[test]
+    fn the_line_of_the_load_generator_does_the_same() {
+        let line = "--workloads put,get-hot --rates closed -c1 -t1 --url http://a --token-file t --peer http://b --peer-pid 7";
+        let options = parsed(&format!("{line} -T 500ms --pid 5")).unwrap();
+        let [put, get] = &chosen(&options)[..] else { panic!("two stages") };
+        let command = |stage: &Stage, url| stage.command(&options, Some(url));
+        assert_eq!(
+            command(put, "http://a"),
+            "ladoga bench -t1 -c1 -d 10s -T 500ms --workload put --token-file 't' http://a"
+        );
+        assert_eq!(
+            command(get, "http://b"),
+            "ladoga bench -t1 -c1 -d 10s -T 500ms --workload get-hot --keys 1000 --fill http://b"
+        );
+        let repeat = |url| put.repeat(&options, Some(url));
+        assert!(
+            repeat("http://a").contains(" --url http://a --token-file 't' --pid 5 "),
+            "{}",
+            repeat("http://a")
+        );
+        assert!(repeat("http://b").contains(" --url http://b --pid 7 "), "{}", repeat("http://b"));
+        assert_eq!(parsed("").unwrap().timeout_ms, TIMEOUT_MS_DEFAULT);
     }
 }

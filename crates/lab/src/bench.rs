@@ -30,6 +30,8 @@ use crate::{files, page};
 use ladoga_tls::client::Trust;
 
 const FAILED: u8 = 1;
+/// What the one server is called in a report.
+const SUBJECT: &str = "server";
 const NOT_ASKED: &str = "ladoga bench asks the server for nothing else; ladoga lab run does";
 
 /// Runs `ladoga bench`. Prints the result on standard output, and errors on standard error.
@@ -192,7 +194,7 @@ fn report_of(
     let url = &options.target.url;
     let described = Described {
         stage: format!("Load test of {url}"),
-        subject: url.clone(),
+        subject: SUBJECT.to_owned(),
         round: 1,
         started_unix_ms,
         connections: options.connections,
@@ -217,7 +219,7 @@ fn report_of(
         command: command_line(),
         started_unix_s: started_unix_ms.unwrap_or_else(unix_ms) / 1000,
         machine: Machine::read(),
-        subjects: vec![Subject { name: "server".to_owned(), what: url.clone(), build: None }],
+        subjects: vec![Subject { name: SUBJECT.to_owned(), what: url.clone(), build: None }],
         runs: vec![run_of(outcome, described)],
         planned: 1,
         is_interrupted: outcome.is_interrupted,

@@ -61,7 +61,8 @@ fn compare_reports(before: &Report, after: &Report, names: [String; 2]) -> Compa
         if new.is_empty() {
             only_before.push(key.0.clone());
         } else {
-            let title = if key.1 == OWN { key.0 } else { format!("{}, {}", key.0, key.1) };
+            let is_alone = [before, after].iter().all(|report| report.subjects.len() == 1);
+            let title = if is_alone || key.1 == OWN { key.0 } else { format!("{}, {}", key.0, key.1) };
             pairs.push(Pair { title, before: old, after: new });
         }
     }
@@ -72,6 +73,7 @@ fn compare_reports(before: &Report, after: &Report, names: [String; 2]) -> Compa
             .to_owned(),
     ];
     let cores = |report: &Report| report.machine.cores;
+    remarks.extend(left_out([before, after]));
     remarks.extend(failing(&pairs, ["before", "after"]));
     remarks.extend(disturbed("before", before.runs.iter(), cores(before)));
     remarks.extend(disturbed("after", after.runs.iter(), cores(after)));
@@ -104,7 +106,7 @@ pub(crate) fn compare_servers(report: &Report, profiles: Profiles) -> Option<Com
         }
     }
     let (runs, figures) = compare_pairs(&pairs, Design::Alternating, profiles);
-    let remarks = failing(&pairs, [&other.name, &own.name]).into_iter();
+    let remarks = left_out([report]).into_iter().chain(failing(&pairs, [&other.name, &own.name]));
     let remarks = remarks.chain(disturbed("in all", report.runs.iter(), report.machine.cores));
     (!runs.is_empty()).then(|| ComparedPage {
         sides: [other.name.clone(), own.name.clone()],
@@ -132,6 +134,18 @@ fn method(figures: usize, design: Design) -> String {
          and if it is at least {:.0} %. Intervals are of 95 % each.",
         CHANGE_MIN * 100.0
     )
+}
+
+/// Says that there are more rounds than are compared.
+fn left_out<const N: usize>(reports: [&Report; N]) -> Option<String> {
+    let rounds_of = |report: &Report, key: &(String, String)| {
+        report.runs.iter().filter(|run| (&run.stage, &run.subject) == (&key.0, &key.1)).count()
+    };
+    let of_report = |report: &&Report| keys(report).iter().map(|key| rounds_of(report, key)).max();
+    let most = reports.iter().filter_map(of_report).max().filter(|rounds| *rounds > ROUNDS_MAX)?;
+    Some(format!(
+        "Only the first {ROUNDS_MAX} rounds of a run are compared, of up to {most}: the work grows with their square."
+    ))
 }
 
 /// Who fails fast answers a lot, and quickly: figures of such a side are named.
@@ -284,110 +298,5 @@ fn spectrum(runs: &[&Run]) -> Vec<(f64, f64)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::page::fixture;
-    use crate::record::Subject;
-
-    fn with_rounds(mut report: Report, rounds: u32, scale: impl Fn(u32) -> f64) -> Report {
-        let run = report.runs[0].clone();
-        let round = |round: u32| {
-            let mut run = Run { round, ..run.clone() };
-            let scale = scale(round) * (1.0 + f64::from(round * 7 % 5) / 100.0);
-            run.latency = run.latency.map(|mut latency| {
-                latency.p99 *= scale;
-                latency
-            });
-            run
-        };
-        report.runs = (1..=rounds).map(round).collect();
-        report
-    }
-
-    fn compared(before: &Report, after: &Report) -> ComparedPage {
-        compare_reports(before, after, ["a".to_owned(), "b".to_owned()])
-    }
-
-    fn row<'a>(page: &'a ComparedPage, figure: &str) -> &'a ComparedRow {
-        page.runs[0].rows.iter().find(|row| row.figure == figure).unwrap()
-    }
-
-    #[test]
-    fn one_round_is_too_few_for_any_verdict() {
-        let report = fixture::report();
-        let compared = compared(&report, &report);
-        assert_eq!(compared.runs.len(), 2);
-        for row in compared.runs.iter().flat_map(|run| &run.rows) {
-            let is_told = row.verdict.starts_with("cannot be told: ") || row.verdict.starts_with("none on");
-            assert!(is_told && !row.is_change, "{row:?}");
-        }
-        assert_eq!(row(&compared, "p99").verdict, "cannot be told: 1 round, 6 needed");
-        let difference = |run: usize| &compared.runs[run].profiles[0].flame;
-        assert!(difference(0).is_ok(), "{:?}", difference(0));
-        assert!(difference(1).as_ref().is_err_and(|reason| reason.contains("404")));
-    }
-
-    #[test]
-    fn what_is_slower_is_named() {
-        let before = with_rounds(fixture::report(), 8, |_| 1.0);
-        let after = with_rounds(fixture::report(), 8, |_| 1.5);
-        let page = compared(&before, &after);
-        let p99 = row(&page, "p99");
-        assert!(p99.is_change && p99.verdict.starts_with("worse (p = 0.00"), "{p99:?}");
-        assert!(p99.change.starts_with("+50.0 % [+4"), "{p99:?}");
-        assert!(row(&page, "max").verdict.starts_with("within noise"), "{:?}", row(&page, "max"));
-        assert!(page.remarks.iter().any(|remark| remark.contains("measured apart")), "{:?}", page.remarks);
-        let mut other = with_rounds(fixture::report(), 8, |_| 1.0);
-        other.runs.iter_mut().for_each(|run| run.stage = "else".to_owned());
-        other.runs.extend(after.runs.iter().take(1).cloned());
-        let page = compared(&before, &other);
-        assert!(page.remarks.iter().any(|remark| remark == "Only in the report after: else."), "{page:?}");
-    }
-
-    #[test]
-    fn a_side_that_fails_is_named_for_its_latencies_are_those_of_failures() {
-        let before = with_rounds(fixture::report(), 8, |_| 1.0);
-        let mut after = with_rounds(fixture::report(), 8, |_| 0.1);
-        after.runs.iter_mut().for_each(|run| run.lost = Some(1_000));
-        let is_named = |page: &ComparedPage| {
-            page.remarks
-                .iter()
-                .any(|remark| remark.contains("`after` had no good answer") && remark.contains("fails fast"))
-        };
-        assert!(is_named(&compared(&before, &after)));
-        assert!(!is_named(&compared(&before, &before)));
-    }
-
-    #[test]
-    fn a_report_of_very_many_rounds_is_compared_in_part() {
-        let report = with_rounds(fixture::report(), 2 * ROUNDS_MAX as u32, |_| 1.0);
-        assert_eq!(runs_where(&report, |_| true).len(), ROUNDS_MAX);
-    }
-
-    #[test]
-    fn no_change_has_no_sign() {
-        let change = Change { by: -0.0001, interval: Some((-0.0003, 0.001)) };
-        assert_eq!(change_in_words(change, Kind::Amount), "0.0 % [0.0 % to +0.1 %]");
-    }
-
-    #[test]
-    fn two_servers_of_a_report_are_compared_round_by_round() {
-        // Both drift, by as much as they differ.
-        let drift = |round: u32| 1.05_f64.powi(round as i32);
-        let mut report = with_rounds(fixture::report(), 8, drift);
-        assert!(compare_servers(&report, Profiles::LeftOut).is_none(), "there is one server");
-        let peer = with_rounds(fixture::report(), 8, |round| 1.4 * drift(round));
-        report.runs.extend(peer.runs.into_iter().map(|run| Run { subject: "peer".to_owned(), ..run }));
-        report.subjects.push(Subject { name: "peer".to_owned(), ..report.subjects[0].clone() });
-        let figures = compare_servers(&report, Profiles::LeftOut).unwrap();
-        assert!(figures.runs[0].profiles.is_empty() && !figures.runs[0].rows.is_empty());
-        let page = compare_servers(&report, Profiles::Compared).unwrap();
-        assert!(page.runs[0].profiles[0].flame.is_ok(), "{page:?}");
-        assert_eq!(page.sides, ["peer", "ladoga"]);
-        let p99 = row(&page, "p99");
-        assert!(p99.verdict.starts_with("better (p = 0.00") && p99.change.starts_with("-28.6 %"), "{p99:?}");
-        assert!(!row(&page, "errors").is_change, "{page:?}");
-        assert!(!page.sources[0].starts_with("peer: "), "its name is said once: {:?}", page.sources);
-        assert_eq!(page.runs.len(), 1);
-    }
-}
+#[path = "command_tests.rs"]
+mod tests;

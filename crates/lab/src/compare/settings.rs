@@ -36,15 +36,43 @@ pub(super) fn differences(before: &Report, after: &Report) -> Vec<String> {
         let is_same =
             |other: &&Run| other.round == 1 && other.stage == run.stage && other.subject == run.subject;
         if let Some(same) = after.runs.iter().find(is_same) {
-            found.note(&format!("the work of {}", run.stage), work(run), work(same));
+            found.note(&format!("the work of {}", run.stage), &work(run), &work(same));
         }
     }
     found.0
 }
 
-/// The line of a run without its last word, which is the address.
-fn work(run: &Run) -> &str {
-    run.command.rsplit_once(' ').map_or(&run.command, |(work, _)| work)
+/// Flags that say where something is written or read, and not what is done.
+const FILES: [&str; 4] = ["--html", "--json", "--hdr", "--token-file"];
+
+/// The line of a run without the address and the names of files, wherever they stand: a person may have typed it.
+fn work(run: &Run) -> String {
+    let (mut kept, mut is_file) = (Vec::new(), false);
+    for word in words(&run.command) {
+        if std::mem::take(&mut is_file) {
+            continue;
+        }
+        let (flag, value) = word.split_once('=').map_or((word, None), |(flag, value)| (flag, Some(value)));
+        if FILES.contains(&flag) {
+            is_file = value.is_none();
+        } else if !["http://", "https://"]
+            .iter()
+            .any(|scheme| word.trim_start_matches('\'').starts_with(scheme))
+        {
+            kept.push(word);
+        }
+    }
+    kept.join(" ")
+}
+
+/// As a shell divides them, still quoted.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    let mut is_quoted = false;
+    let is_end = move |c: char| {
+        is_quoted ^= c == '\'';
+        c == ' ' && !is_quoted
+    };
+    line.split(is_end).filter(|word| !word.is_empty())
 }
 
 #[derive(Default)]
@@ -98,6 +126,22 @@ mod tests {
         assert!(found[1].contains("--fsync never") && found[2].contains("zipfian"), "{found:?}");
         after.runs[0].command = before.runs[0].command.replace("8080", "9090");
         assert_eq!(differences(&before, &after).len(), 2, "an address is no setting");
+    }
+
+    /// The last word of a line is the address only in lines that nobody typed.
+    #[test]
+    fn another_rate_is_another_work_wherever_it_stands() {
+        let of = |command: &str| {
+            let mut report = fixture::report();
+            report.runs[0].command = command.to_owned();
+            report
+        };
+        let line = "ladoga bench -t1 -c1 'http://a:1/x?y z' --html one.html -R 1000";
+        let found = differences(&of(line), &of(&line.replace("1000", "2000")));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("Before: ladoga bench -t1 -c1 -R 1000. After"), "{found:?}");
+        let moved = "ladoga bench -t1 -c1 https://b --html='my other.html' --json 'a b' -R 1000";
+        assert_eq!(differences(&of(line), &of(moved)), [""; 0], "addresses and files are no settings");
     }
 
     #[test]

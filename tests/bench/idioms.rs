@@ -110,6 +110,11 @@ fn foreign_code_needs_its_flag() {
     let (ran, _server) = run("safe", &native, &format!("{FOREVER} -t1 -c1"), "");
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(ran.err.contains("--allow-native"), "{}", ran.err);
+    let traced = format!("print(debug.traceback())\n{ONE_ANSWER}");
+    let (ran, _server) = run("traced", &traced, &format!("{FOREVER} -t1 -c1"), "");
+    assert_eq!((ran.code, ran.err.contains("debug and modules in C")), (2, true), "{ran:?}");
+    let (ran, _server) = run("traced", &traced, &format!("{FOREVER} -t1 -c1 --allow-native"), "");
+    assert_eq!((ran.code, ran.out.contains("stack traceback")), (0, true), "{ran:?}");
     let (ran, server) = run("native", &native, &format!("{FOREVER} -t1 -c1 --allow-native"), "");
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(server.last_request().starts_with("GET /native "), "{}", server.last_request());

@@ -59,7 +59,7 @@ pub struct Options {
     /// Lua script; its arguments follow `--`
     #[arg(short = 's', long, value_name = "FILE", conflicts_with = "workload")]
     pub(crate) script: Option<PathBuf>,
-    /// Let the script load LuaJIT's ffi and modules written in C; these can crash this program
+    /// Let the script load LuaJIT's ffi, Lua's debug library and modules written in C; these can crash this program
     #[arg(long, requires = "script")]
     pub(crate) allow_native: bool,
     /// Header to add to every request, as `Name: value`

@@ -33,8 +33,9 @@ fn native_modules() -> String {
 }
 
 /// What the line of an error that the flag would have prevented ends with.
-const NATIVE_HINT: &str = "\nffi and modules in C can crash this program, so they need --allow-native";
-const NATIVE_ERRORS: [&str; 2] = ["module 'ffi' not found", "in safe mode"];
+const NATIVE_HINT: &str = "\nffi, debug and modules in C can crash this program, so they need --allow-native";
+const NATIVE_ERRORS: [&str; 4] =
+    ["module 'ffi' not found", "module 'debug' not found", "global 'debug' (a nil value)", "in safe mode"];
 
 impl Script {
     pub(crate) fn read(

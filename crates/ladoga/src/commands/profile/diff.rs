@@ -27,7 +27,7 @@ pub(super) fn diff(arguments: &DiffArguments) -> Result<(), Failure> {
             let reason = format!("-o is {}, a profile that is compared: choose another name", path.display());
             return Err(Failure::Usage(reason));
         }
-        drop(Part::create(path)?); // Before the work, not after it.
+        Part::check(path)?; // Before the work, not after it.
     }
     let [before, after] = [read(paths[0])?, read(paths[1])?];
     if before.kind != after.kind {

@@ -49,7 +49,7 @@ fn take(arguments: &ProfileArguments, path: &Path) -> Result<(), Failure> {
     let paths: Vec<PathBuf> = kinds.iter().map(|kind| path_of(path, format, *kind, kinds.len())).collect();
     let targets = targets(&kinds, format, arguments)?;
     for path in &paths {
-        drop(Part::create(path)?); // Before the wait, not after it.
+        Part::check(path)?; // Before the wait, not after it.
     }
     let taken = record(&url, &kinds, targets, arguments.seconds)?;
     let mut out = output();

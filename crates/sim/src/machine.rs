@@ -88,6 +88,8 @@ pub(crate) struct Machine {
     /// Whether the process that ended last had all its data.
     was_whole: bool,
     alarm: Arc<Alarm>,
+    /// Of writes that ask for none.
+    pub(crate) durability: Durability,
     seed: u64,
 }
 
@@ -122,14 +124,14 @@ fn placement_of(nodes: &NodeList) -> Arc<Placement> {
     Arc::clone(PLACEMENTS.lock().entry(nodes.fingerprint()).or_insert_with(compute))
 }
 
-fn options() -> Options {
+fn options(durability: Durability) -> Options {
     Options {
         background: Background::Manual,
         memtable_bytes: Some(8 << 10),
         table_bytes: Some(4 << 10),
         level_1_bytes: Some(8 << 10),
         reserve_bytes: Some(0),
-        ..Options::new(16 << 20, Durability::Always)
+        ..Options::new(16 << 20, durability)
     }
 }
 
@@ -151,6 +153,7 @@ impl Machine {
             backups: VecDeque::new(),
             was_whole: false,
             alarm: Arc::new(Alarm { is_on: AtomicBool::new(true), world: Mutex::new(Waker::noop().clone()) }),
+            durability: Durability::Always,
             seed,
         }
     }
@@ -220,7 +223,8 @@ impl Machine {
         let dir = Path::new(DATA);
         let why = |error: &dyn std::fmt::Display| error.to_string();
         env.disk.create_dir_all(dir).map_err(|error| why(&error))?;
-        let embedded = Embedded::open_replica(env.clone(), dir, options()).map_err(|error| why(&error))?;
+        let embedded = Embedded::open_replica(env.clone(), dir, options(self.durability))
+            .map_err(|error| why(&error))?;
         let kept = MembershipFile::keep(env, dir, &common.nodes, self.id).map_err(|error| why(&error))?;
         let placement = Arc::clone(&common.placement);
         let (machine, node) = (self.index, self.id);

@@ -3,10 +3,9 @@
 use bytes::Bytes;
 use ladoga_model::{Replicas, Stamp, Version};
 use ladoga_replica::simulated::{last_time_ms, last_version};
-use ladoga_service::{Context, Error, KeyValue, Lookup, Precondition, Upload};
+use ladoga_service::{Context, Error, KeyValue, Lookup, Precondition, StoreError, Upload, Value};
 
 use crate::clients::Wish;
-use crate::store::bytes_of;
 use crate::values::Key;
 use crate::written::Found;
 
@@ -107,4 +106,18 @@ async fn put_if(
     let upload = service.upload(context, &key).await?;
     let finished = upload.write(Bytes::from(value)).await?.finish().await?;
     service.put_uploaded(context, key, finished).await
+}
+
+/// All bytes of a value.
+async fn bytes_of(value: Value) -> Result<Vec<u8>, StoreError> {
+    let mut pieces = match value {
+        Value::Inline(bytes) => return Ok(bytes.to_vec()),
+        Value::Large(large) => large.pieces,
+    };
+    let mut all = Vec::new();
+    while let Some((bytes, rest)) = pieces.next().await? {
+        all.extend_from_slice(&bytes);
+        pieces = rest;
+    }
+    Ok(all)
 }

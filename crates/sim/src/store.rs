@@ -16,7 +16,7 @@ use ladoga_model::{self as model, Cell, Durability, Stamp, Version};
 use ladoga_runtime::Supervisor;
 use ladoga_service::{
     ChangeFormat, Error, Followed, Follower, KeySpan, Later, Lookup, Metric, Pieces, RecordFormat,
-    StoreError, Upload, Value,
+    StoreError, Upload,
 };
 use parking_lot::Mutex;
 
@@ -349,6 +349,10 @@ impl LocalStore for WatchedLocal {
         self.inner.keep_deletions()
     }
 
+    fn sync(&self) -> Later<Result<(), StoreError>> {
+        self.inner.sync()
+    }
+
     fn is_followed(&self) -> bool {
         self.inner.is_followed()
     }
@@ -383,18 +387,4 @@ impl Upload for WatchedUpload {
         let (finished, bytes) = (self.inner.finish(), self.bytes);
         Box::pin(async move { Ok(Finished { inner: finished.await?, bytes }) })
     }
-}
-
-/// All bytes of a value.
-pub(crate) async fn bytes_of(value: Value) -> Result<Vec<u8>, StoreError> {
-    let mut pieces = match value {
-        Value::Inline(bytes) => return Ok(bytes.to_vec()),
-        Value::Large(large) => large.pieces,
-    };
-    let mut all = Vec::new();
-    while let Some((bytes, rest)) = pieces.next().await? {
-        all.extend_from_slice(&bytes);
-        pieces = rest;
-    }
-    Ok(all)
 }

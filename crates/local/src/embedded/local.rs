@@ -25,20 +25,17 @@ use super::restamp::Restamp;
 use super::updates::{self, Answer};
 use super::upload::EmbeddedUpload;
 use super::upload::upload_error;
-use super::{Embedded, poison_reason, read_error};
+use super::{Embedded, poison_reason, read_error, write_error};
 use crate::store::{
     BackupAnswer, BackupStep, CellFormat, ChangeFormat, Error, Followed, Follower, KeySpan, Later,
     LocalStore, Lookup, NewCell, NewestCell, Pieces, RecordFormat, StoreError, WriteKind,
 };
 use ladoga_runtime::Supervisor;
 
-/// Of a write of several keys, so many are read from the disk at a time.
-const KEYS_READ_AT_A_TIME: usize = 32;
-
 /// The embedded engine, as one event loop reaches it.
 #[derive(Clone)]
 pub struct Local {
-    engine: Arc<Engine>,
+    pub(super) engine: Arc<Engine>,
     queue: Arc<CommitShared>,
     queued: Queued,
     disk: DiskHandle,
@@ -90,43 +87,13 @@ impl Local {
     }
 
     /// How far a read goes on the event loop before it is left to the ring or the pool.
-    fn tier(&self) -> ReadTier {
+    pub(super) fn tier(&self) -> ReadTier {
         // A ring finds what the page cache has as it is sent off, for all reads of a turn with one system call.
         if self.reads.is_some() { ReadTier::Memory } else { ReadTier::PageCache }
     }
 
-    /// These keys, from the first one on that memory has no answer for.
-    fn first_on_disk_and_behind<'k>(&self, keys: &'k [Bytes]) -> Result<&'k [Bytes], StoreError> {
-        for (number, key) in keys.iter().enumerate() {
-            let found = self.engine.get_cell_cached(key, self.tier());
-            if let Cached::NeedsDisk(_) = found.map_err(|error| read_error(&error))? {
-                return Ok(&keys[number..]);
-            }
-        }
-        Ok(&[])
-    }
-
-    /// Reads what memory does not have of these keys, a few at a time: there may be more than may wait for the disk, and with longer
-    /// values than there is memory for. What does not stay in memory until the commit is read again there.
-    async fn read_ahead(&self, keys: &[Bytes]) -> Result<(), StoreError> {
-        for keys in keys.chunks(KEYS_READ_AT_A_TIME) {
-            let mut reads = Vec::with_capacity(keys.len());
-            for key in keys {
-                let found = self.engine.get_cell_cached(key, self.tier());
-                if let Cached::NeedsDisk(read) = found.map_err(|error| read_error(&error))? {
-                    reads.push(self.later(read, |_, _| Some(())));
-                }
-            }
-            for read in reads {
-                read.wait().await?;
-            }
-            tokio::task::yield_now().await;
-        }
-        Ok(())
-    }
-
     /// The answer to a read that memory cannot answer, converted by `answer`.
-    fn later<T: 'static>(
+    pub(super) fn later<T: 'static>(
         &self,
         read: Box<PendingRead>,
         answer: impl FnOnce(ladoga_storage::Cell, &DiskHandle) -> Option<T> + 'static,
@@ -377,6 +344,11 @@ impl LocalStore for Local {
         self.disk.submit(move || {
             feed.keep_from_now().map_err(|error| StoreError::Failed { reason: error.to_string() })
         })
+    }
+
+    fn sync(&self) -> Later<Result<(), StoreError>> {
+        let engine = Arc::clone(&self.engine);
+        self.disk.submit(move || engine.sync().map_err(|error| write_error(&error)))
     }
 
     fn is_followed(&self) -> bool {

@@ -4,7 +4,7 @@
 //! - `pool`: threads that may wait for the disk; `reads`: point reads by the ring, without such a thread
 //! - `commit::Inbox`: how both answer an event loop, with one wake-up for many answers
 //! - `local`: the engine as one event loop reaches it; `queued`: its writes that wait for the commit; `updates`: those that
-//!   are decided there, with the answer; `restamp`: a write of a stamp alone
+//!   are decided there, with the answer; `restamp`: a write of a stamp alone; `several_keys`: what is read before one of several keys
 //! - `read`, `range`, `cells`, `upload`: the jobs of the pool; `pieces`: how it reads a range
 //! - `feed`: the changes, in order; `follow`: those who follow them
 //! - `checkpoints`: copies for backups, until they are fetched; `kept_log`: what was written between them
@@ -28,6 +28,7 @@ mod read;
 mod reads;
 mod restamp;
 mod scan;
+mod several_keys;
 mod updates;
 mod upload;
 

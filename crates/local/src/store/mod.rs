@@ -186,6 +186,9 @@ pub trait LocalStore: 'static {
         Box::pin(ready(Ok(())))
     }
 
+    /// Makes everything durable that was applied by now, however durable it was to be.
+    fn sync(&self) -> Later<Result<(), StoreError>>;
+
     /// Whether somebody follows changes here, or did within the last minute.
     fn is_followed(&self) -> bool {
         false

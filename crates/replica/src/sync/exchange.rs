@@ -126,10 +126,14 @@ async fn make<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability>,
     let leaves_promised = pass.before == u64::MAX && stability.has_all();
     for &peer in &pass.peers {
         let link = replica.peers.link(peer);
-        match (Puller { replica, stability, link, leaves_promised })
-            .pull(peer, pass.before, pass.lists_all)
-            .await
-        {
+        let puller = Puller { replica, stability, link, leaves_promised };
+        let pulled = match puller.pull(peer, pass.before, pass.lists_all).await {
+            // What others are told of this pass is durable soon. All that it rests on has to be so before, also what came as a hint: a
+            // node that lost a deletion, and says that it has it, brings back what was deleted.
+            Ok(()) => replica.store.sync().await.map_err(|error| error.to_string()),
+            Err(why) => Err(why),
+        };
+        match pulled {
             Ok(()) => {
                 stability.pulled(pass.number, peer);
                 view.peers_left.fetch_sub(1, Ordering::Relaxed);

@@ -390,3 +390,6 @@ fn is_followed(seed: u64, settings: Settings) -> bool {
 fn has_died(machine: &Machine) -> bool {
     machine.process.is_some() && !machine.disk.is_powered()
 }
+
+#[cfg(test)]
+mod node_tests;

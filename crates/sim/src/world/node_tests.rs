@@ -1,0 +1,129 @@
+//! Three nodes whose disks fail each other in ways that no seed has: they sync no write by themselves (`--fsync never`).
+
+use std::path::{Path, PathBuf};
+
+use ladoga_env::Disk;
+use ladoga_env::sim::PowerCut;
+use ladoga_model::{CellMark, Replicas};
+use ladoga_service::Error;
+use ladoga_storage::Durability;
+use tokio::sync::oneshot::{self, Receiver};
+
+use super::*;
+use crate::clients::Wish;
+use crate::machine::Process;
+use crate::request::{self, Request};
+
+const KEY: &[u8] = b"key";
+const ALL: Replicas = Replicas { ack: 3, from: 3 };
+const MAJORITY: Replicas = Replicas { ack: 2, from: 3 };
+/// How long it takes at most until all that is deleted has been pulled by all.
+const STABLE_MS_MAX: u64 = 300_000;
+
+fn put() -> Wish {
+    Wish::Put { value: 1_u64.to_le_bytes().to_vec(), ttl: None }
+}
+
+fn on_paused_time(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.expect("a runtime").block_on(test);
+}
+
+/// Three nodes, and nothing that happens by itself.
+async fn three_nodes(prepare: impl Fn(&mut Machine)) -> World {
+    let mut world = World::new(1, Settings { load: Load::Targeted, ..Settings::default() });
+    world.events.clear();
+    for node in 0..3 {
+        prepare(&mut world.machines[node]);
+        world.begin(node);
+    }
+    world.pass(5_000).await;
+    assert!(world.are_all_whole());
+    world
+}
+
+impl World {
+    fn begin(&mut self, node: usize) {
+        let now_us = self.now_us();
+        self.machines[node].catch_up(now_us);
+        self.machines[node].start(&self.common, &self.net).expect("a node that starts");
+    }
+
+    async fn pass(&mut self, ms: u64) {
+        let until = Instant::now() + Duration::from_millis(ms);
+        while Instant::now() < until {
+            self.run_machines_until(until).await;
+        }
+    }
+
+    /// A request of a client that a node answers soon.
+    async fn ask_for(&mut self, node: usize, wish: Wish, replicas: Replicas) {
+        let mut told = self.begin_to_ask(node, wish, replicas);
+        self.pass(500).await;
+        told.try_recv().expect("an answer").expect("a write that succeeds");
+    }
+
+    fn begin_to_ask(&self, node: usize, wish: Wish, replicas: Replicas) -> Receiver<Result<(), Error>> {
+        let process = self.process(node);
+        let (service, (tell, told)) = (Rc::clone(process.node.service()), oneshot::channel());
+        let request = Request { number: 1, began_us: self.now_us(), node, key: KEY.to_vec(), wish, replicas };
+        process.tasks.spawn_local(async move {
+            let _ = tell.send(request::ask(&*service, &request).await.map(drop));
+        });
+        told
+    }
+
+    fn process(&self, node: usize) -> &Process {
+        self.machines[node].process.as_ref().expect("a node that runs")
+    }
+
+    fn cell(&self, node: usize) -> Option<CellMark> {
+        let cells = self.process(node).store.inner.all_cells();
+        cells.into_iter().find(|(key, _)| key == KEY).map(|(_, cell)| cell)
+    }
+
+    /// Nobody keeps anything for a node that is away.
+    fn remove_hints(&mut self, node: usize) {
+        self.machines[node].kill();
+        let disk = self.machines[node].disk.attached();
+        let is_hint = |path: &PathBuf| path.starts_with(Path::new("/data/hints"));
+        for path in disk.paths().into_iter().filter(is_hint) {
+            disk.remove(&path).expect("a file");
+        }
+        self.begin(node);
+    }
+}
+
+/// A node that misses a deletion gets it, as a hint or by anti-entropy, and tells the others that it has all until then. They drop the
+/// deletion. It used to be on the disk that it has all, before the deletion was: after a power cut, the key was back for good.
+#[test]
+fn a_node_that_says_that_it_has_a_deletion_has_it_after_a_power_cut() {
+    for comes_as_a_hint in [true, false] {
+        on_paused_time(async {
+            let mut world = three_nodes(|machine| machine.durability = Durability::Never).await;
+            world.ask_for(0, put(), ALL).await;
+            // That it has the value is on the disk.
+            world.process(2).store.inner.do_background_work(true);
+            world.machines[2].kill();
+            world.ask_for(0, Wish::Delete, MAJORITY).await;
+            let deletion = world.cell(0).expect("a deletion");
+            if !comes_as_a_hint {
+                world.remove_hints(0);
+            }
+            world.begin(2);
+            let deleted_at = deletion.stamp.version.timestamp;
+            for _ in 0..STABLE_MS_MAX / 1_000 {
+                world.pass(1_000).await;
+                if world.process(2).node.synced_before() > deleted_at {
+                    break;
+                }
+            }
+            assert!(world.process(2).node.synced_before() > deleted_at);
+            world.machines[2].disk.power_cut(PowerCut::LoseAll);
+            world.pass(10).await;
+            world.events.clear();
+            world.begin(2);
+            assert_eq!(world.cell(2), Some(deletion), "as a hint: {comes_as_a_hint}");
+        });
+    }
+}

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use ladoga_cluster::{NodeId, NodeList, Placement};
 use ladoga_env::sim::{SimClock, SimDisk, SimHost, SimNet, SimRng, Tasks};
-use ladoga_env::{Clock, Disk, Env, Net};
+use ladoga_env::{Clock, Disk, Env, Net, Workers};
 use ladoga_local::embedded::Embedded;
 use ladoga_local::store::Store;
 use ladoga_replica::simulated::SimulatedNode;
@@ -90,6 +90,7 @@ pub(crate) struct Machine {
     alarm: Arc<Alarm>,
     /// Of writes that ask for none.
     pub(crate) durability: Durability,
+    pub(crate) workers: Arc<dyn Workers>,
     seed: u64,
 }
 
@@ -154,6 +155,7 @@ impl Machine {
             was_whole: false,
             alarm: Arc::new(Alarm { is_on: AtomicBool::new(true), world: Mutex::new(Waker::noop().clone()) }),
             durability: Durability::Always,
+            workers: Arc::new(Tasks),
             seed,
         }
     }
@@ -202,7 +204,7 @@ impl Machine {
             clock: Arc::new(self.clock.clone()),
             rng: Arc::new(SimRng::new(self.seed ^ self.session.wrapping_mul(0x9e37_79b9))),
             net: Arc::new(self.host.clone()),
-            workers: Arc::new(Tasks),
+            workers: Arc::clone(&self.workers),
         };
         let tasks = LocalSet::new();
         let started = {

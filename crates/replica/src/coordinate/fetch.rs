@@ -5,6 +5,7 @@ use bytes::Bytes;
 use ladoga_cluster::{Failure, Origin, Refusal, WriteAnswer};
 use ladoga_model::{self as model, Cell, Stamp, TraceContext, Version};
 use ladoga_runtime::{Address, Gate};
+use tokio::time::Instant;
 
 use super::failures::within;
 use super::plan::Plan;
@@ -14,6 +15,9 @@ use crate::link::{PeerLink, RemoteStream};
 use crate::own::{OwnReplica, refusal, replica};
 use crate::wire::{Answer, Request, SKIPS_SINCE};
 use ladoga_local::store::{LargeValue, Later, LocalStore, Piece, Pieces, Store, StoreError, Upload, Value};
+
+/// How many times as long as an answer to a client a piece of cells is waited for: there may be much that is older between them.
+const CELLS_PATIENCE: u64 = 4;
 
 /// A large value, as the coordinator of a read has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,17 +125,18 @@ pub(super) struct RemotePieces {
     stream: RemoteStream,
     /// Bytes that the peer is to pass over before the next piece.
     skip: u64,
-    /// How long a piece is waited for. Cells may take longer: there may be many deletions between them.
-    limit_ms: Option<u64>,
+    /// How long a piece is waited for. A peer whose disk hangs shows that it is alive, and would be waited for as long as it does.
+    limit_ms: u64,
 }
 
 impl RemotePieces {
-    pub(super) const fn of_cells(stream: RemoteStream) -> RemotePieces {
-        RemotePieces { stream, skip: 0, limit_ms: None }
+    pub(super) fn of_cells(stream: RemoteStream) -> RemotePieces {
+        let limit_ms = CELLS_PATIENCE * stream.link().cluster.limits.quorum_timeout_ms;
+        RemotePieces { stream, skip: 0, limit_ms }
     }
 
     const fn of_value(stream: RemoteStream, limit_ms: u64) -> RemotePieces {
-        RemotePieces { stream, skip: 0, limit_ms: Some(limit_ms) }
+        RemotePieces { stream, skip: 0, limit_ms }
     }
 }
 
@@ -139,13 +144,11 @@ impl Pieces for RemotePieces {
     fn next(mut self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>> {
         let skip = std::mem::take(&mut self.skip);
         let asked = self.stream.ask(|stream| Request::Next { stream, skip });
+        // From now on, although others may be waited for before.
+        let until = Instant::now() + Duration::from_millis(self.limit_ms);
         Box::pin(async move {
-            let answer = match self.limit_ms {
-                None => asked.await,
-                Some(limit_ms) => match tokio::time::timeout(Duration::from_millis(limit_ms), asked).await {
-                    Ok(answer) => answer,
-                    Err(_) => return Err(unreadable(self.stream.link().url(), &is_late(limit_ms))),
-                },
+            let Ok(answer) = tokio::time::timeout_at(until, asked).await else {
+                return Err(unreadable(self.stream.link().url(), &is_late(self.limit_ms)));
             };
             match answer {
                 Ok(Answer::Piece(bytes)) => Ok(Some((bytes, self as Box<dyn Pieces>))),

@@ -30,6 +30,8 @@ use ladoga_local::store::{LocalStore, Store};
 const LOOK_EVERY_MS: u64 = 500;
 /// How often the tree is filled anew at most, whatever peers ask to be compared: that reads the whole store.
 const FILL_EVERY_MS: u64 = 5 * 60_000;
+/// How long an answer of a peer is waited for. One whose disk hangs shows that it is alive, and all upkeep of this node would wait for it.
+const ANSWER_MS_MAX: u64 = 30_000;
 
 enum Event {
     Answered(u64, PullResponse<Bytes>),
@@ -230,13 +232,14 @@ impl<S: Store> Puller<'_, S> {
             }
             PullRequest::Cell(key) => Request::Read { key, digest: false, origin: Origin::Exchange },
         };
-        let asked = self.link.ask(&request);
+        let asked = tokio::time::timeout(Duration::from_millis(ANSWER_MS_MAX), self.link.ask(&request));
         let send = send.clone();
         tokio::task::spawn_local(async move {
-            let event = match asked.await.map(response) {
-                Ok(Some(response)) => Event::Answered(number, response),
-                Ok(None) => Event::Lost("an answer to something else".to_owned()),
-                Err(error) => Event::Lost(error.to_string()),
+            let event = match asked.await.map(|answer| answer.map(response)) {
+                Ok(Ok(Some(response))) => Event::Answered(number, response),
+                Ok(Ok(None)) => Event::Lost("an answer to something else".to_owned()),
+                Ok(Err(error)) => Event::Lost(error.to_string()),
+                Err(_) => Event::Lost(format!("no answer within {ANSWER_MS_MAX} ms")),
             };
             // If the pull has ended, nothing waits.
             let _ = send.send(event);

@@ -1,17 +1,20 @@
-//! Three nodes whose disks fail each other in ways that no seed has: they sync no write by themselves (`--fsync never`).
+//! Three nodes whose disks fail each other in ways that no seed has: they sync no write by themselves (`--fsync never`), or hang.
 
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use ladoga_env::Disk;
-use ladoga_env::sim::PowerCut;
-use ladoga_model::{CellMark, Replicas};
-use ladoga_service::Error;
+use bytes::Bytes;
+use ladoga_env::sim::{PowerCut, Tasks};
+use ladoga_env::{Disk, Turn, Worker, WorkerHandle, Workers};
+use ladoga_model::{CellMark, Replicas, Stamp};
+use ladoga_service::{Context, Error, KeyRange, KeySpan, KeyValue, RecordFormat, Scope, StoreError};
 use ladoga_storage::Durability;
 use tokio::sync::oneshot::{self, Receiver};
 
 use super::*;
 use crate::clients::Wish;
-use crate::machine::Process;
+use crate::machine::{Process, REQUEST_MS};
 use crate::request::{self, Request};
 
 const KEY: &[u8] = b"key";
@@ -126,4 +129,112 @@ fn a_node_that_says_that_it_has_a_deletion_has_it_after_a_power_cut() {
             assert_eq!(world.cell(2), Some(deletion), "as a hint: {comes_as_a_hint}");
         });
     }
+}
+
+/// Threads that wait for the disk, and do not come back from it while it hangs.
+struct DiskThreads {
+    hangs: Arc<AtomicBool>,
+}
+
+struct DiskThread {
+    hangs: Arc<AtomicBool>,
+    worker: Box<dyn Worker>,
+}
+
+impl Workers for DiskThreads {
+    fn start(&self, name: &str, worker: Box<dyn Worker>) -> io::Result<Arc<dyn WorkerHandle>> {
+        let hangs = if name.starts_with("io-") { Arc::clone(&self.hangs) } else { Arc::default() };
+        Tasks.start(name, Box::new(DiskThread { hangs, worker }))
+    }
+}
+
+impl Worker for DiskThread {
+    fn turn(&mut self) -> Turn {
+        if self.hangs.load(Ordering::Relaxed) {
+            return Turn::WaitFor(Duration::from_millis(100));
+        }
+        self.worker.turn()
+    }
+}
+
+/// Three nodes of which the last one lacks a key and has a disk that hangs. It tells the others that it is alive.
+async fn three_nodes_and_a_hung_disk() -> World {
+    let hangs = Arc::<AtomicBool>::default();
+    let mut world = three_nodes(|machine| {
+        if machine.index == 2 {
+            machine.workers = Arc::new(DiskThreads { hangs: Arc::clone(&hangs) });
+        }
+    })
+    .await;
+    world.machines[2].kill();
+    world.ask_for(0, put(), MAJORITY).await;
+    world.remove_hints(0);
+    world.begin(2);
+    world.pass(3_000).await;
+    assert!(world.are_all_whole() && world.cell(2).is_none());
+    hangs.store(true, Ordering::Relaxed);
+    world
+}
+
+struct Keys;
+
+impl RecordFormat for Keys {
+    fn wants_values(&self) -> bool {
+        false
+    }
+
+    fn record(&mut self, out: &mut Vec<u8>, key: &[u8], _: Stamp, _: &[u8]) {
+        out.extend_from_slice(key);
+    }
+
+    fn begin_large(&mut self, _: &mut Vec<u8>, _: &[u8], _: Stamp, _: u64) {}
+
+    fn large(&mut self, _: &mut Vec<u8>, _: &[u8]) {}
+
+    fn end_large(&mut self, _: &mut Vec<u8>) {}
+
+    fn end(&mut self, _: &mut Vec<u8>) {}
+}
+
+/// All keys of the cluster.
+async fn keys(service: &impl KeyValue) -> Result<Vec<u8>, StoreError> {
+    let span = KeySpan { start: Bytes::new(), end: None, is_reverse: false };
+    let range = KeyRange { span, limit: None, scope: Scope::Cluster };
+    let pieces = service.range(&Context::new(MAJORITY), range, Box::new(Keys)).await;
+    let mut pieces = pieces.map_err(|error| StoreError::Failed { reason: error.to_string() })?;
+    let mut all = Vec::new();
+    while let Some((bytes, rest)) = pieces.next().await? {
+        all.extend_from_slice(&bytes);
+        pieces = rest;
+    }
+    Ok(all)
+}
+
+/// It was waited for without an end, although the others have everything.
+#[test]
+fn a_range_over_the_cluster_goes_on_without_a_node_whose_disk_hangs() {
+    on_paused_time(async {
+        let mut world = three_nodes_and_a_hung_disk().await;
+        let process = world.process(0);
+        let (service, (tell, mut told)) = (Rc::clone(process.node.service()), oneshot::channel());
+        process.tasks.spawn_local(async move { _ = tell.send(keys(&*service).await) });
+        world.pass(5 * REQUEST_MS).await;
+        assert_eq!(told.try_recv().expect("an end"), Ok(KEY.to_vec()));
+    });
+}
+
+/// It waited without an end, and with it all upkeep of a healthy node.
+#[test]
+fn a_repair_gives_up_a_peer_whose_disk_hangs() {
+    on_paused_time(async {
+        let mut world = three_nodes_and_a_hung_disk().await;
+        // While it owes an answer it refuses more of this kind.
+        for expected in ["no answer within 30000 ms", "over capacity"] {
+            let number = world.process(0).node.request_repair();
+            world.pass(40_000).await;
+            let repaired = world.process(0).node.repaired(number).expect("an end");
+            let why = repaired.expect_err("nobody knows what the peer has");
+            assert!(why.contains(expected), "{why}");
+        }
+    });
 }

@@ -92,6 +92,11 @@ impl Fences {
         self.by_key.get(&key_hash)?.last().copied()
     }
 
+    /// The newest promise for the key that is not newer than this version.
+    pub fn newest_up_to(&self, key_hash: u64, version: Version) -> Option<Version> {
+        self.by_key.get(&key_hash)?.iter().rev().copied().find(|fence| *fence <= version)
+    }
+
     /// The promise that keeps a version of the key out.
     pub fn refusing(&self, key_hash: u64, version: Version) -> Option<Version> {
         self.newest(key_hash).filter(|newest| *newest > version)

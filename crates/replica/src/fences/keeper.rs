@@ -10,7 +10,9 @@ use ladoga_local::store::{CellChange, CellGate, Passage};
 use ladoga_model::Version;
 use ladoga_runtime::Supervisor;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
+use super::lifted::LiftedFences;
 use super::log::{self, FenceLog};
 use super::record::FenceRecord;
 use crate::planted::{Bug, has, is_let_through};
@@ -28,6 +30,8 @@ pub(crate) struct FenceKeeper {
     /// No promise is newer; 0 if there are none. So the gate needs one look at this if nothing is promised.
     newest: AtomicU64,
     written: Latest<Written>,
+    /// Says that many promises were lifted by cells that may not be on the disk.
+    many_lifted: Notify,
     closes: AtomicBool,
     worker: OnceLock<Arc<dyn WorkerHandle>>,
     /// Whether the file could not be written the last time.
@@ -52,6 +56,8 @@ pub(crate) struct Figures {
 
 struct State {
     fences: Fences,
+    /// Those that ended by cells that may not be on the disk.
+    lifted: LiftedFences,
     /// What is not written yet, in the order in which it happened.
     records: Vec<FenceRecord>,
     /// How many records there were, those included.
@@ -113,9 +119,16 @@ impl FenceKeeper {
         }
         let newest = fences.iter().map(|(_, fence)| fence.timestamp).max().unwrap_or(0);
         let keeper = Arc::new(FenceKeeper {
-            state: Mutex::new(State { fences, records: Vec::new(), count: 0, promised: 0 }),
+            state: Mutex::new(State {
+                fences,
+                lifted: LiftedFences::default(),
+                records: Vec::new(),
+                count: 0,
+                promised: 0,
+            }),
             newest: AtomicU64::new(newest),
             written: Latest::default(),
+            many_lifted: Notify::new(),
             closes: AtomicBool::new(false),
             worker: OnceLock::new(),
             has_failed: AtomicBool::new(false),
@@ -136,6 +149,9 @@ impl FenceKeeper {
     pub(crate) fn promise(&self, key_hash: u64, ballot: Version) -> Result<Fence, NoPromise> {
         let mut state = self.state.lock();
         if !state.fences.is_newest(key_hash, ballot) {
+            if !state.lifted.has_room_for(key_hash) {
+                return Err(NoPromise::Full);
+            }
             state.fences.promise(key_hash, ballot)?;
             state.note(FenceRecord::Promise(key_hash, ballot));
         }
@@ -170,23 +186,43 @@ impl FenceKeeper {
     /// Whatever is older than this timestamp has arrived everywhere.
     pub(crate) fn void_before(&self, timestamp: u64) {
         self.end(|state| {
+            state.lifted.forget_before(timestamp);
             if state.fences.void_before(timestamp) {
                 state.note(FenceRecord::Void(timestamp));
             }
         });
     }
 
-    /// These are the newest cells of their keys by now, and need no promises up to their versions. That is not synced: if it is
-    /// forgotten, it is told of again when the node starts.
+    /// These are the newest cells of their keys by now, and need no promises up to their versions. That is not written, because the
+    /// cells may not be on the disk: those that are there are told of again when the node starts.
     pub(crate) fn lift(&self, changes: &[CellChange]) {
         self.end(|state| {
             for CellChange { key_hash, old, new } in changes {
                 let (had, by) = (old.map(|old| old.stamp.version), new.stamp.version);
-                if state.fences.replace(*key_hash, had, by) {
-                    state.note(FenceRecord::Lift(*key_hash, by));
-                }
+                let Some(lifted) = state.fences.newest_up_to(*key_hash, by) else { continue };
+                state.fences.replace(*key_hash, had, by);
+                state.lifted.add(*key_hash, lifted);
+            }
+            if state.lifted.many().is_some() {
+                self.many_lifted.notify_one();
             }
         });
+    }
+
+    /// Waits until many promises were lifted. Once the store has been synced, they may be [forgotten](FenceKeeper::forget_lifted).
+    pub(crate) async fn many_lifted(&self) -> u64 {
+        loop {
+            let notified = self.many_lifted.notified();
+            if let Some(lift) = self.state.lock().lifted.many() {
+                return lift;
+            }
+            notified.await;
+        }
+    }
+
+    /// The store has been synced since: nothing depends on those promises any more.
+    pub(crate) fn forget_lifted(&self, lift: u64) {
+        self.state.lock().lifted.forget_up_to(lift);
     }
 
     /// Ends promises, if there are any.
@@ -304,9 +340,10 @@ impl FenceWorker {
             return;
         }
         let count = state.count;
-        // All that stands now: what happened before is among it.
-        let is_anew = self.log.is_to_be_written_anew(state.fences.len());
-        let standing: Option<Vec<_>> = is_anew.then(|| state.fences.iter().collect());
+        // All that stands now: what happened before is among it. (Of many that were lifted, most go soon.)
+        let is_anew = self.log.is_to_be_written_anew(state.fences.len() + state.lifted.len() / 4);
+        let standing = || state.fences.iter().chain(state.lifted.iter()).collect();
+        let standing: Option<Vec<_>> = is_anew.then(standing);
         drop(state);
         let has_promises = records.iter().any(|record| matches!(record, FenceRecord::Promise(..)));
         let written = match standing {

@@ -1,6 +1,6 @@
 //! ```text
 //! record := crc u32, kind u8, 0 u8, node u16, key_hash u64, timestamp u64, synced u64       crc: of its place u64 and the rest
-//! kind   := 1 promise | 2 release | 3 lift, up to this version | 4 void, before this timestamp | 5 mark
+//! kind   := 1 promise | 2 release | 3 lift, up to this version (only read) | 4 void, before this timestamp | 5 mark
 //!                                                                                          (never change these)
 //! ```
 //!
@@ -20,7 +20,7 @@ pub(super) enum FenceRecord {
     Promise(u64, Version),
     /// That is void.
     Release(u64, Version),
-    /// The key has a cell of this version.
+    /// The key has a cell of this version: of early builds. A power cut may take the cell, and not this.
     Lift(u64, Version),
     /// Whatever is older has arrived everywhere.
     Void(u64),

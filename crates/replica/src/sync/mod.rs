@@ -3,6 +3,7 @@
 //! - `exchange`: anti-entropy; `prune`: cells that were deleted while an older directory was not in use
 //! - `deliver`: hints, to their peers; `missed`: what this node took and could not store itself
 //! - `fenced`: what promises of coordinators that are gone keep out
+//! - `lifted`: has the store synced, so that promises that have ended can be forgotten
 //! - `statements`: what nodes say to each other about themselves
 //! - `follow`: has repair go at a pace that clients do not notice
 
@@ -10,6 +11,7 @@ mod deliver;
 mod exchange;
 mod fenced;
 mod follow;
+mod lifted;
 mod missed;
 mod prune;
 mod statements;
@@ -29,5 +31,6 @@ pub fn start<S: Store>(replica: &Rc<OwnReplica<S>>, metrics: Arc<Metrics>) {
     supervisor.spawn_local("deliver", deliver::deliver(Rc::clone(replica)));
     statements::state(replica);
     supervisor.spawn_local("exchange", exchange::exchange(Rc::clone(replica)));
+    supervisor.spawn_local("lifted", lifted::forget_lifted(Rc::clone(replica)));
     supervisor.spawn_local("follow", follow::follow(Arc::clone(&replica.cluster), metrics));
 }

@@ -194,6 +194,58 @@ fn those_that_know_what_was_deleted_are_pulled_from_last() {
     assert_eq!((node.prune_before(NodeId(0)), node.prune_before(NodeId(2))), (0, synced_before));
 }
 
+/// Which was decided for each peer as its turn came. A node with an empty disk took what was deleted from one that copied an older
+/// directory, and by the time it asked the one that knows better, the other was whole: so it kept that for good.
+#[test]
+fn what_was_deleted_is_looked_for_although_the_peer_that_had_it_is_whole_by_now() {
+    let mut cluster = in_session(3);
+    cluster.tick(120);
+    cluster.tick(1);
+    (0..3).for_each(|node| _ = cluster.pull(node));
+    cluster.talk();
+    let synced_before = cluster.nodes[2].persisted.synced_before;
+    let opening = |session| Opening { session, random: 90, ..Opening::default() };
+    let copy = Ok(Durable::of_a_copy(first(70), None));
+    cluster.nodes[0] = StabilityTracker::new(NodeId(0), 3, copy).opened(opening(30));
+    cluster.nodes[1] = StabilityTracker::new(NodeId(1), 3, Err(first(71))).opened(opening(31));
+    (0..3).for_each(|_| cluster.talk());
+    let round = cluster.nodes[1].pass().expect("everything is to be pulled").clone();
+    assert!(round.peers == [NodeId(0), NodeId(2)] && round.prunes);
+    cluster.nodes[1].pulled(round.number, NodeId(0));
+    cluster.pull(0);
+    cluster.talk();
+    assert!(cluster.nodes[0].is_whole() && synced_before > 0);
+    assert_eq!(cluster.nodes[1].pass().map(|round| round.number), Some(round.number));
+    assert_eq!(cluster.nodes[1].prune_before(NodeId(2)), synced_before);
+}
+
+#[test]
+fn nothing_becomes_stable_while_a_peer_is_not_whole() {
+    let mut cluster = in_session(3);
+    cluster.nodes[1] = StabilityTracker::new(NodeId(1), 3, Err(first(77)));
+    (0..3).for_each(|_| cluster.talk());
+    cluster.tick(120);
+    cluster.tick(1);
+    assert_eq!(cluster.nodes[0].pass(), None);
+    cluster.pull(1);
+    cluster.talk();
+    assert!(cluster.nodes[0].pass().is_some_and(|round| round.before > HOUR && !round.prunes));
+}
+
+/// It has the same incarnation still, and turns out to be an older directory or not.
+#[test]
+fn a_round_is_void_when_a_peer_is_no_longer_whole() {
+    let mut cluster = in_session(3);
+    cluster.tick(120);
+    cluster.tick(1);
+    let round = cluster.nodes[0].pass().expect("there is something new").clone();
+    cluster.nodes[0].pulled(round.number, NodeId(2));
+    cluster.nodes[1] = open(&cluster.nodes[1], 12, 0, true);
+    cluster.talk();
+    cluster.nodes[0].pulled(round.number, NodeId(1));
+    assert_eq!(cluster.nodes[0].durable().synced_before, 0);
+}
+
 /// A cluster in which the directory of node 1 was older once and has been rebuilt; and that node with a state of its
 /// directory from before.
 fn rebuilt() -> (Cluster, StabilityTracker) {

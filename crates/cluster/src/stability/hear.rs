@@ -38,6 +38,11 @@ impl StabilityTracker {
         }
         let session_of_me = statement.remembered.get(self.me.index()).map_or(0, |memory| memory.session);
         self.has_reported[index] |= session_of_me == self.opening.session;
+        let was_whole = self.is_whole_peer(peer);
+        if was_whole && !statement.is_whole {
+            // What is pulled from it from now on may be what was deleted, and others may have been asked before.
+            self.pass = None;
+        }
         self.heard[index] = Some(statement);
         self.maybe_regress(peer);
         let knew_another = self.known().any(|met| self.is_of_another(met));

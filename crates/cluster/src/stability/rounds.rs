@@ -14,6 +14,9 @@ pub struct SyncRound {
     pub before: u64,
     /// Whether peers are asked for lists of everything, and no trees are compared.
     pub lists_all: bool,
+    /// Whether this node, or a peer when the round began, may have what was deleted while it was not there to know: what a whole peer does
+    /// not have is looked for.
+    pub prunes: bool,
     /// Peers that are still to be pulled from.
     pub peers: Vec<NodeId>,
 }
@@ -33,7 +36,9 @@ impl StabilityTracker {
             let mut peers: Vec<NodeId> = self.peers().collect();
             // Whole peers come last: what they do not have was deleted, whichever peer had it before.
             peers.sort_by_key(|&peer| self.is_whole_peer(peer));
-            self.pass = Some(SyncRound { number: self.passes, before, lists_all: self.lists_all(), peers });
+            let may_be_old = self.next.has_old_cells || !self.are_peers_whole();
+            let (lists_all, prunes) = (self.lists_all(), may_be_old && !self.has_all());
+            self.pass = Some(SyncRound { number: self.passes, before, lists_all, prunes, peers });
         }
         self.pass.as_ref()
     }
@@ -55,11 +60,17 @@ impl StabilityTracker {
     }
 
     /// Values from before this timestamp that a peer should hold and does not have were deleted; 0 if they are not to be looked
-    /// for. Only a node whose own cells may be from an earlier state has to.
+    /// for in the round under way. That is so for all of a round: a peer that was not whole when its cells were taken may be so by now.
     pub fn prune_before(&self, peer: NodeId) -> u64 {
-        let knows = |peer: NodeId| self.heard[peer.index()].as_ref().filter(|statement| statement.is_whole);
-        let is_needed = self.next.has_old_cells || self.peers().any(|peer| knows(peer).is_none());
-        if self.has_all() || !is_needed { 0 } else { knows(peer).map_or(0, |known| known.synced_before) }
+        if !self.pass.as_ref().is_some_and(|pass| pass.prunes) {
+            return 0;
+        }
+        let known = self.heard[peer.index()].as_ref().filter(|statement| statement.is_whole);
+        known.map_or(0, |known| known.synced_before)
+    }
+
+    fn are_peers_whole(&self) -> bool {
+        self.peers().all(|peer| self.is_whole_peer(peer))
     }
 
     /// This pass cannot be made any more; the next one is another.
@@ -75,11 +86,13 @@ impl StabilityTracker {
         heard.min().unwrap_or(u64::MAX).min(self.persisted.synced_before)
     }
 
-    /// The lowest write floor of all nodes, if it is newer than what is synced.
+    /// The lowest write floor of all nodes, if it is newer than what is synced. None while a peer is not whole: it may have what was
+    /// deleted, and lack what it acknowledged. (Nothing waits for that longer than for the peer, which is synced last.)
     fn common_closed(&self) -> Option<u64> {
         let mut common = self.persisted.write_floor;
         for peer in self.peers() {
-            common = common.min(self.heard[peer.index()].as_ref()?.write_floor);
+            let whole = self.heard[peer.index()].as_ref().filter(|statement| statement.is_whole);
+            common = common.min(whole?.write_floor);
         }
         (common > self.persisted.synced_before).then_some(common)
     }

@@ -140,12 +140,16 @@ impl<S: Store> Spread<S> {
     /// Stores the value on all replicas, and waits for as many as the request asked for. Answers its version.
     pub(super) async fn commit(self) -> Result<Version, Error> {
         let Spread { plan, targets } = self;
-        // Sending it again with a newer version would take the whole value; so the newest one is asked for before.
-        let (newest, is_quorum) = newest_version(&plan).await;
+        let until_ms = plan.until_ms();
+        // Sending it again with a newer version would take the whole value; so the newest one is asked for before. If nobody says it, as
+        // much time is left to write.
+        let half = plan.rest(until_ms - plan.left_ms() / 2);
+        let (newest, is_quorum) = newest_version(half.as_ref().unwrap_or(&plan)).await;
         if let Some(newest) = newest.filter(|_| !has(Bug::AcknowledgeStaleLarge)) {
             plan.observe(newest)?;
         }
         let stamp = plan.stamp().await?;
+        let plan = plan.rest(until_ms).unwrap_or(plan);
         let core = if is_quorum || has(Bug::AcknowledgeStaleLarge) {
             // What is newer came since it was asked for: at the same time, so that this write may have been before it.
             WriteCore::after_newest(plan.replicas)

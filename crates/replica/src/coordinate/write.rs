@@ -42,10 +42,12 @@ pub(super) async fn write_unless_fenced<S: Store>(
     value: Option<&Bytes>,
 ) -> Result<PlainWrite, Error> {
     let mut core = first_attempt(plan.replicas);
+    // All attempts together have the time of the request.
+    let (until_ms, mut rest) = (plan.until_ms(), None);
     for _ in 0..RESTAMPS_MAX {
         let stamp = plan.stamp().await?;
         let cell = Cell { stamp, value: value.cloned().map(Value::Inline) };
-        let writing = Writing::new(plan, core.clone(), cell);
+        let writing = Writing::new(rest.as_ref().unwrap_or(plan), core.clone(), cell);
         writing.begin();
         match writing.decision.take().await {
             Outcome::Acknowledged => {
@@ -64,6 +66,10 @@ pub(super) async fn write_unless_fenced<S: Store>(
         if plan.replicas.is_quorum() {
             note_given_up(stamp.version);
             core = WriteCore::after_newest(plan.replicas);
+        }
+        rest = plan.rest(until_ms);
+        if rest.is_none() {
+            break;
         }
     }
     Err(Error::Contended("other writes of this key were newer each time"))

@@ -238,3 +238,26 @@ fn a_repair_gives_up_a_peer_whose_disk_hangs() {
         }
     });
 }
+
+/// Each attempt of a write that met newer ones had all of the time anew.
+#[test]
+fn a_write_that_met_newer_ones_is_answered_in_its_time() {
+    const ANSWERS_MS: u64 = 650;
+    on_paused_time(async {
+        let mut world = three_nodes(|_| ()).await;
+        world.machines[1].clock.jump_wall_ms(20_000);
+        for node in [1, 2] {
+            let (from, to) = (world.machines[node].address, world.machines[0].address);
+            world.net.slow_down(from, to, Duration::from_millis(ANSWERS_MS));
+        }
+        let mut newer = world.begin_to_ask(1, put(), MAJORITY);
+        world.pass(50).await;
+        newer.try_recv().expect("an answer").expect("a write that succeeds");
+        // It does not know of the newer version until it is answered, and has to ask once more then.
+        let mut told = world.begin_to_ask(0, put(), MAJORITY);
+        world.pass(ANSWERS_MS).await;
+        assert!(told.try_recv().is_err());
+        world.pass(REQUEST_MS - ANSWERS_MS + 50).await;
+        told.try_recv().expect("an answer").expect_err("there was no time for another answer");
+    });
+}

@@ -16,6 +16,7 @@ use ladoga_storage::{Durability, Options};
 
 use crate::client::Client;
 use crate::peer::{Caller, Deadline, Peer};
+use crate::scripted::Scripted;
 
 const DIR: &str = "/data";
 /// The name of the node. No other node connects to it.
@@ -56,6 +57,13 @@ pub(crate) fn alone_of(nodes: usize) -> Cluster<Embedded> {
 pub(crate) fn with_time(peers: usize, quorum_timeout_ms: u64) -> Cluster<Embedded> {
     let limits = PeerLimits { quorum_timeout_ms, ..PeerLimits::default() };
     Cluster::start_within(&limits, Arc::new(RealClock::new()), (Versions::OWN, peers), replica)
+}
+
+/// A node over a store that follows a script, with this time-out for requests.
+pub(crate) fn scripted_with_time(peers: usize, quorum_timeout_ms: u64) -> Cluster<Scripted> {
+    let limits = PeerLimits { quorum_timeout_ms, ..PeerLimits::default() };
+    let open = |_: &Env| Scripted::default();
+    Cluster::start_within(&limits, Arc::new(RealClock::new()), (Versions::OWN, peers), open)
 }
 
 /// A node over the engine, whose peers speak these versions of the protocol.
@@ -178,6 +186,13 @@ impl<S: Store> Cluster<S> {
             assert!(!began.is_over(), "still {}", report.text());
             std::thread::yield_now();
         }
+    }
+
+    /// A key whose only replica is the node, if it has one.
+    pub(crate) fn own_key(&self) -> String {
+        let placement = Placement::of(&self.list);
+        let mut keys = (0..).map(|number| format!("key{number}"));
+        keys.find(|key| placement.replicas(key.as_bytes(), 1) == [self.own]).expect("one of a few")
     }
 
     /// A key that the node itself has no copy of, though all the others have one.

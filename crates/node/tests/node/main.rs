@@ -16,7 +16,7 @@
 //! - `coordinator`: what becomes of answers that come late, or not at all; `replica`: what a peer may ask for
 //! - `many`: reads that share a frame
 //! - `missed`: writes that the node that took them could not store
-//! - `large`: large values at nodes whose disk hangs; `ranges`: those of a range over all nodes
+//! - `large`: large values at nodes whose disk hangs; `ranges`: those of a range over all nodes; `one_replica`: those of one node
 
 mod bounds;
 mod client;
@@ -27,6 +27,7 @@ mod large;
 mod many;
 mod missed;
 mod moves;
+mod one_replica;
 mod panics;
 mod patience;
 mod peer;

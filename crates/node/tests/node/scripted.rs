@@ -43,6 +43,8 @@ pub(crate) struct Script {
     pub(crate) apply: Option<StoreError>,
     /// The error of an upload, after so many pieces.
     pub(crate) upload: Option<(usize, StoreError)>,
+    /// How long each piece of an upload takes.
+    pub(crate) upload_time: Duration,
     /// To a read.
     pub(crate) get: Option<StoreError>,
     /// Why it does not serve.
@@ -281,8 +283,8 @@ impl LocalStore for Local {
     }
 
     fn upload(&self) -> Later<Result<Uploading, StoreError>> {
-        let fails = self.0.script().upload;
-        Box::pin(ready(Uploading { value: Vec::new(), fails }.unless_it_fails()))
+        let Script { upload: fails, upload_time, .. } = self.0.script();
+        Box::pin(ready(Uploading { value: Vec::new(), fails, upload_time }.unless_it_fails()))
     }
 
     fn range(
@@ -314,6 +316,7 @@ pub(crate) struct Uploading {
     value: Vec<u8>,
     /// After how many more pieces, and how.
     fails: Option<(usize, StoreError)>,
+    upload_time: Duration,
 }
 
 impl Uploading {
@@ -331,7 +334,10 @@ impl Upload for Uploading {
     fn write(mut self, bytes: Bytes) -> Later<Result<Uploading, StoreError>> {
         self.value.extend_from_slice(&bytes);
         self.fails = self.fails.map(|(pieces, error)| (pieces - 1, error));
-        Box::pin(ready(self.unless_it_fails()))
+        Box::pin(async move {
+            tokio::time::sleep(self.upload_time).await;
+            self.unless_it_fails()
+        })
     }
 
     fn finish(self) -> Later<Result<Vec<u8>, StoreError>> {

@@ -21,10 +21,11 @@ use super::obstacles::obstacles_of;
 use super::plan::Plan;
 use super::spread::{Spread, spread};
 use super::starting::until_it_may_coordinate;
+use super::target::Target;
 use crate::own::OwnReplica;
 use crate::planted::{note_time, note_version, noted_time};
 use ladoga_local::OneNode;
-use ladoga_local::store::Store;
+use ladoga_local::store::{LocalStore, Store};
 
 /// How often a large value is looked up again, if it was replaced before it could be opened.
 const OPENS_MAX: usize = 3;
@@ -35,7 +36,7 @@ const ADMITTED_BYTES_MIN: u64 = 8 << 10;
 /// The service of a node of a cluster: it coordinates what several nodes have to answer, and answers the rest itself.
 pub struct Replicated<S: Store> {
     replica: Rc<OwnReplica<S>>,
-    own: OneNode<S, AloneInCluster>,
+    own: Rc<OneNode<S, AloneInCluster>>,
 }
 
 /// Which nodes have to answer: this node alone, or those of a plan.
@@ -49,7 +50,7 @@ impl<S: Store> Replicated<S> {
     pub fn new(replica: Rc<OwnReplica<S>>) -> Replicated<S> {
         let OwnReplica { shared, store, cluster, .. } = &*replica;
         let own = OneNode::new(Arc::clone(shared), Rc::clone(store), AloneInCluster(Arc::clone(cluster)));
-        Replicated { replica, own }
+        Replicated { replica, own: Rc::new(own) }
     }
 
     /// The replica, for peers and background work.
@@ -198,23 +199,42 @@ impl<S: Store> KeyValue for Replicated<S> {
         context: &Context,
         key: &[u8],
     ) -> impl Future<Output = Result<ReplicatedUpload<S>, Error>> + use<S> + 'static {
-        // Also if this node is the only one: a precondition may come with the write, and that is decided by a plan.
-        let plan = Plan::of_conditional(&self.replica, context, key);
-        async move { Ok(ReplicatedUpload(spread(plan).await)) }
+        // A precondition may come with the write, and need not be known yet.
+        let context = Context { precondition: Precondition::None, ..context.clone() };
+        let by = match Plan::of(&self.replica, &context, key) {
+            Some(plan) => By::Plan(plan),
+            None => By::Alone(self.own.upload(&context, key)),
+        };
+        async move {
+            Ok(ReplicatedUpload(match by {
+                By::Alone(upload) => By::Alone(upload.await?),
+                By::Plan(plan) => By::Plan(spread(plan).await),
+            }))
+        }
     }
 
     fn put_uploaded<K: AsRef<[u8]> + 'static>(
         &self,
         context: &Context,
-        _: K,
+        key: K,
         value: FinishedUpload<S>,
     ) -> impl Future<Output = Result<Version, Error>> + use<S, K> + 'static {
-        let (spread, precondition) = (value.0.with(context), context.precondition.clone());
-        async move {
-            if precondition.is_none() {
-                return spread.commit().await;
+        let (context, own) = (context.clone(), Rc::clone(&self.own));
+        let by = match value.0 {
+            By::Plan(spread) => By::Plan(spread.with(&context)),
+            By::Alone(upload) if context.precondition.is_none() => By::Alone(upload.finish()),
+            // That is decided by a plan, also if this node is the only one.
+            By::Alone(upload) => {
+                let plan = Plan::of_conditional(&self.replica, &context, key.as_ref());
+                By::Plan(Spread { plan, targets: vec![Ok(Target::Local(upload))] })
             }
-            Box::pin(write_uploaded_if(spread, precondition)).await
+        };
+        async move {
+            match by {
+                By::Alone(finished) => own.put_uploaded(&context, key, finished.await?).await,
+                By::Plan(spread) if context.precondition.is_none() => spread.commit().await,
+                By::Plan(spread) => Box::pin(write_uploaded_if(spread, context.precondition)).await,
+            }
         }
     }
 
@@ -319,18 +339,28 @@ async fn get<S: Store>(plan: Plan<S>) -> Result<Option<StoredCell>, Error> {
     Err(Error::Contended("the value is replaced faster than it can be read"))
 }
 
+type OwnUpload<S> = <<S as Store>::Local as LocalStore>::Upload;
+
 /// A large value on its way to those who have to answer.
-pub struct ReplicatedUpload<S: Store>(Spread<S>);
+pub struct ReplicatedUpload<S: Store>(By<OwnUpload<S>, Spread<S>>);
 
 /// The same, all of which has arrived.
-pub struct FinishedUpload<S: Store>(Spread<S>);
+pub struct FinishedUpload<S: Store>(By<OwnUpload<S>, Spread<S>>);
 
 impl<S: Store> Upload for ReplicatedUpload<S> {
     type Finished = FinishedUpload<S>;
 
     fn write(self, bytes: Bytes) -> Later<Result<ReplicatedUpload<S>, StoreError>> {
-        let written = self.0.write(bytes);
-        Box::pin(async move { Ok(ReplicatedUpload(written.await)) })
+        let by = match self.0 {
+            By::Alone(upload) => By::Alone(upload.write(bytes)),
+            By::Plan(spread) => By::Plan(spread.write(bytes)),
+        };
+        Box::pin(async move {
+            Ok(ReplicatedUpload(match by {
+                By::Alone(upload) => By::Alone(upload.await?),
+                By::Plan(spread) => By::Plan(spread.await),
+            }))
+        })
     }
 
     fn finish(self) -> Later<Result<FinishedUpload<S>, StoreError>> {

@@ -1,7 +1,7 @@
 //! Large values in a range over all nodes, which are read once their turn comes.
 
 use bytes::Bytes;
-use ladoga_cluster::{Placement, ReadAnswer, Refusal, SentCell};
+use ladoga_cluster::{ReadAnswer, Refusal, SentCell};
 use ladoga_model::{Cell, Stamp, Value, Version};
 use ladoga_node::embedded::Embedded;
 use ladoga_node::peers::wire::{Answer, Request, put_record};
@@ -20,7 +20,8 @@ const VALUE: u32 = 2;
 
 fn begin(cluster: &Cluster<Embedded>) -> Client {
     let mut client = cluster.connect();
-    client.send("GET /v0/entities?start=k&scope=cluster HTTP/1.1\r\nhost: h\r\n\r\n");
+    let head = "GET /v0/entities?start=k&scope=cluster HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n";
+    client.send(head);
     for peer in &cluster.peers {
         answer(peer, |request| matches!(request, Request::OpenCells { .. }), &Answer::Opened(CELLS));
     }
@@ -72,13 +73,35 @@ fn a_large_value_that_is_replaced_before_its_turn_is_there_as_it_is_by_then() {
     }
 }
 
+/// The range broke off: whoever has dropped a deletion has nothing of its key.
+#[test]
+fn a_large_value_of_which_a_whole_node_has_nothing_by_its_turn_was_deleted() {
+    for is_whole in [true, false] {
+        let cluster = with_time(2, QUORUM_TIMEOUT_MS);
+        let mut client = begin(&cluster);
+        let [holder, other] = &cluster.peers[..] else { panic!("two peers") };
+        answer(holder, is_next_of(CELLS, 0), &large_cell());
+        answer(other, is_next_of(CELLS, 0), &Answer::End);
+        answer_value(holder, &Answer::Gone);
+        let said = Answer::Read(ReadAnswer { cell: None, is_whole });
+        answer(holder, |request| matches!(request, Request::Read { .. }), &said);
+        if !is_whole {
+            let (rest, _) = client.rest();
+            let rest = String::from_utf8(rest).expect("text");
+            assert!(rest.contains("is not there any more") || !rest.ends_with("0\r\n\r\n"), "{rest}");
+            continue;
+        }
+        answer(holder, is_next_of(CELLS, 0), &Answer::End);
+        let answer = client.answer();
+        assert_eq!((answer.status, has(&answer.body, b"key")), (200, false));
+    }
+}
+
 /// The same of a value of the node that is asked.
 #[test]
 fn a_large_value_of_the_node_that_is_replaced_before_its_turn_breaks_no_range() {
     let cluster = with_time(2, QUORUM_TIMEOUT_MS);
-    let placement = Placement::of(&cluster.list);
-    let mut keys = (0..).map(|number| format!("key{number}"));
-    let key = keys.find(|key| placement.replicas(key.as_bytes(), 1) == [cluster.own]).expect("one of three");
+    let key = cluster.own_key();
     let put = |byte: u8| {
         let mut client = cluster.connect();
         let head = format!(

@@ -112,7 +112,8 @@ pub(super) async fn open_remote(
     }
 }
 
-fn unreadable(url: &str, why: &dyn std::fmt::Display) -> StoreError {
+/// A value is at a node, which does not give it.
+pub(super) fn unreadable(url: &str, why: &dyn std::fmt::Display) -> StoreError {
     StoreError::Unreadable { reason: format!("{url}: {why}") }
 }
 

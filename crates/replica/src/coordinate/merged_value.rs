@@ -5,7 +5,7 @@ use ladoga_cluster::{NodeId, Origin, SentCell};
 use ladoga_model::{Cell, Stamp, Value, Version};
 
 use super::failures::{failure, within};
-use super::fetch::{behind, open_remote};
+use super::fetch::{behind, open_remote, unreadable};
 use crate::own::OwnReplica;
 use crate::own::replica::large_value_of;
 use crate::wire::{Answer, Request};
@@ -49,7 +49,7 @@ pub(super) async fn open_merged<S: Store>(
         }
     }
     match replaced_at {
-        Some(node) => newest_at(replica, node, key, version).await,
+        Some(node) => newest_at(replica, node, key, stamp).await,
         None => Err(failed.expect("a record is of a node")),
     }
 }
@@ -67,21 +67,30 @@ async fn open_at<S: Store>(
     Ok(large_value_of(found, version))
 }
 
-/// What a node has by now of a key of which it had this version.
+/// What a node has by now of a key of which it had a cell with this stamp. If that is nothing, the key was deleted, and the deletion is
+/// dropped by now; unless the node lacks some of what it acknowledged.
 async fn newest_at<S: Store>(
     replica: &Rc<OwnReplica<S>>,
     node: NodeId,
     key: Bytes,
-    replaced: Version,
+    replaced: Stamp,
 ) -> Result<MergedCell, StoreError> {
+    let lost = || {
+        let what = format!("the large value of {} is not there any more", key.escape_ascii());
+        unreadable(&replica.cluster.node_url(node), &what)
+    };
+    let dropped = |is_whole| if is_whole { Ok(Cell { stamp: replaced, value: None }) } else { Err(lost()) };
     let of = |version, bytes, pieces| {
         let key = key.clone();
         MergedValue { bytes, passed: 0, pieces, key, version, others: Vec::new() }
     };
     if node == replica.cluster.own {
         let found = replica.store.get_cell(&key).wait().await?;
-        let Some(cell) = found.filter(|cell| cell.stamp.version >= replaced) else { return Err(lost(&key)) };
+        let Some(cell) = found else { return dropped(replica.cluster.stability().has_all()) };
         let version = cell.stamp.version;
+        if version < replaced.version {
+            return Err(lost());
+        }
         return Ok(cell.map_large(|large| of(version, large.bytes, large.pieces)));
     }
     let link = replica.peers.link(node);
@@ -90,11 +99,15 @@ async fn newest_at<S: Store>(
         let asked = link.ask(&request);
         let asked = async move { asked.await.map_err(|error| failure(&error)) };
         let said = within(link.cluster.limits.quorum_timeout_ms, asked).await;
-        let said = said.map_err(|failure| unreadable(&format!("{}: {failure}", link.url())))?;
-        let Answer::Read(answer) = said else { return Err(lost(&key)) };
-        let Some(SentCell::Whole(Cell { stamp, value })) = answer.cell else { return Err(lost(&key)) };
-        if stamp.version < replaced {
-            return Err(lost(&key));
+        let said = said.map_err(|failure| unreadable(link.url(), &failure))?;
+        let Answer::Read(answer) = said else { return Err(lost()) };
+        let (stamp, value) = match answer.cell {
+            Some(SentCell::Whole(Cell { stamp, value })) => (stamp, value),
+            None => return dropped(answer.is_whole),
+            Some(SentCell::Digest(_)) => return Err(lost()),
+        };
+        if stamp.version < replaced.version {
+            return Err(lost());
         }
         let value = match value {
             Some(Value::Large(bytes)) => {
@@ -107,15 +120,7 @@ async fn newest_at<S: Store>(
         };
         return Ok(Cell { stamp, value });
     }
-    Err(unreadable("a large value is replaced faster than it can be read"))
-}
-
-fn lost(key: &Bytes) -> StoreError {
-    unreadable(&format!("the large value of {} is not there any more", key.escape_ascii()))
-}
-
-fn unreadable(reason: &str) -> StoreError {
-    StoreError::Unreadable { reason: reason.to_owned() }
+    Err(unreadable(link.url(), &"a large value is replaced faster than it can be read"))
 }
 
 impl MergedValue {

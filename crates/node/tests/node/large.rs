@@ -177,11 +177,12 @@ fn a_hint_of_a_large_value_needs_its_node_and_nobody_else() {
     });
 }
 
-/// The peers' part while clients write: one takes everything, and does not stream it again; the other one takes hints only.
-/// Answers what hint it got, or that its hint of the large value had to wait once more.
-fn serve(works: &Peer, missed: &Peer) -> Option<Result<Bytes, ()>> {
+/// The peers' part while clients write: one takes everything, and streams it again or not; the other one takes hints only, of small
+/// values, and refuses everything else. Answers what hint it got, or that its hint of the large value had to wait once more.
+fn serve((works, streams): (&Peer, bool), (missed, refusal): (&Peer, Refusal)) -> Option<Result<Bytes, ()>> {
     let said = works.asked_soon(|request| match request {
         Request::Upload => Some(Answer::Opened(STREAM)),
+        Request::OpenValue { .. } if streams => Some(Answer::Opened(STREAM)),
         Request::OpenValue { .. } => Some(Answer::Refused(Refusal::Unreadable)),
         Request::Read { .. } => Some(lacks_it()),
         _ => Some(Answer::Done),
@@ -192,7 +193,7 @@ fn serve(works: &Peer, missed: &Peer) -> Option<Result<Bytes, ()>> {
     let (number, (answer, hint)) = missed.asked_soon(|request| match request {
         Request::Write { origin: Origin::Hint, key, .. } => Some((Answer::Done, Some(Ok(key.clone())))),
         Request::Read { origin: Origin::Repair, .. } => Some((lacks_it(), Some(Err(())))),
-        _ => Some((Answer::Refused(Refusal::NoRoom), None)),
+        _ => Some((Answer::Refused(refusal), None)),
     })?;
     missed.answer(number, &answer);
     hint
@@ -201,6 +202,16 @@ fn serve(works: &Peer, missed: &Peer) -> Option<Result<Bytes, ()>> {
 /// All that were on their way were sent again five times a second, and those behind them not at all.
 #[test]
 fn a_hint_of_a_large_value_that_nobody_can_give_holds_up_no_other() {
+    holds_up_no_other(false, Refusal::NoRoom);
+}
+
+/// The same: the peer was taken for one that takes no hints.
+#[test]
+fn a_hint_of_a_large_value_for_which_the_peer_has_no_place_holds_up_no_other() {
+    holds_up_no_other(true, Refusal::OverCapacity);
+}
+
+fn holds_up_no_other(streams: bool, refusal: Refusal) {
     const SMALL: usize = 3 * HINTS_IN_FLIGHT_MAX / 2;
     let cluster = with_time(2, QUORUM_TIMEOUT_MS);
     let keys = cluster.foreign_keys(1 + SMALL);
@@ -215,7 +226,7 @@ fn a_hint_of_a_large_value_that_nobody_can_give_holds_up_no_other() {
     }
     let (mut arrived, mut waits) = (BTreeSet::new(), 0);
     while arrived.len() < SMALL {
-        match serve(works, missed) {
+        match serve((works, streams), (missed, refusal)) {
             Some(Ok(key)) => drop(arrived.insert(key)),
             Some(Err(())) => waits += 1,
             None => {}

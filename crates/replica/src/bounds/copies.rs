@@ -52,9 +52,9 @@ impl CopyTurns {
         [under_way, self.waiting.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed)]
     }
 
-    fn refuse(&self) -> Failure {
+    fn refuse(&self) -> NotCopied {
         self.refused.fetch_add(1, Ordering::Relaxed);
-        Failure::Refused(Refusal::OverCapacity)
+        NotCopied::NoTurn
     }
 }
 
@@ -65,12 +65,20 @@ pub(crate) enum NotCopied {
     Gone,
     /// Its holder failed.
     BySource(Failure),
-    /// The replica that lacks it did not take it, or it was not the time for it.
+    /// The replica that lacks it did not take it.
     ByTarget(Failure),
+    /// This node, or the replica that lacks it, has too much else to do.
+    NoTurn,
 }
 
 impl NotCopied {
-    const OVER_CAPACITY: NotCopied = NotCopied::ByTarget(Failure::Refused(Refusal::OverCapacity));
+    /// Why the replica that lacks it did not take it.
+    pub(crate) fn by_target(failure: Failure) -> NotCopied {
+        match failure {
+            Failure::Refused(Refusal::OverCapacity) => NotCopied::NoTurn,
+            failure => NotCopied::ByTarget(failure),
+        }
+    }
 }
 
 /// A read that wants a copy made.
@@ -149,7 +157,7 @@ impl Copies {
             }
             for (left, place) in readers.join(reader, place) {
                 // What it is told may have it wish for more.
-                left.copied(place, name.version, Err(NotCopied::OVER_CAPACITY));
+                left.copied(place, name.version, Err(NotCopied::NoTurn));
             }
             return CopyRequest::Joined;
         }
@@ -182,7 +190,7 @@ pub(crate) struct Copying {
 
 impl Copying {
     /// Waits for a turn, unless a client waits for the copy.
-    pub(crate) async fn begin(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn begin(&mut self) -> Result<(), NotCopied> {
         if self.readers.is_awaited() {
             return Ok(());
         }
@@ -209,7 +217,7 @@ impl Copying {
     }
 
     /// Waits until the next piece may go. If the last client that waited has gone, the copy needs a turn from now on.
-    pub(crate) async fn piece(&mut self, pace: &Pace, bytes: u64) -> Result<(), Failure> {
+    pub(crate) async fn piece(&mut self, pace: &Pace, bytes: u64) -> Result<(), NotCopied> {
         if self.readers.is_awaited() {
             return Ok(());
         }

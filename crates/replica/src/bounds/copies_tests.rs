@@ -57,8 +57,7 @@ impl Node {
 }
 
 const KEYS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
-const OVER_CAPACITY: Failure = Failure::Refused(Refusal::OverCapacity);
-const REFUSED: Result<WriteAnswer, NotCopied> = Err(NotCopied::OVER_CAPACITY);
+const REFUSED: Result<WriteAnswer, NotCopied> = Err(NotCopied::NoTurn);
 const MADE: Result<WriteAnswer, NotCopied> = Ok(WriteAnswer::Applied);
 
 fn now<T>(future: impl Future<Output = T>) -> Poll<T> {
@@ -98,7 +97,7 @@ fn only_so_many_wait_for_a_turn() {
         let (mut last, mut refused) = (node.copy("a", &nobody), node.copy("b", &nobody));
         let mut waits = pin!(last.begin());
         assert_eq!(now(waits.as_mut()), Poll::Pending);
-        assert_eq!(now(refused.begin()), Poll::Ready(Err(OVER_CAPACITY)));
+        assert_eq!(now(refused.begin()), Poll::Ready(Err(NotCopied::NoTurn)));
         assert_eq!((node.waiting(), node.turns.figures()[2]), (LARGE_COPIES_WAITING_MAX, 1));
     });
 }
@@ -116,7 +115,11 @@ fn a_copy_that_a_client_waits_for_needs_no_turn_and_is_not_paced_until_it_does_n
             assert_eq!(now(copy.piece(&node.pace, 1 << 30)), Poll::Ready(Ok(())));
         }
         client.awaits.set(false);
-        assert_eq!(now(copy.piece(&node.pace, 1)), Poll::Ready(Err(OVER_CAPACITY)), "all turns are taken");
+        assert_eq!(
+            now(copy.piece(&node.pace, 1)),
+            Poll::Ready(Err(NotCopied::NoTurn)),
+            "all turns are taken"
+        );
         drop(all);
         assert_eq!(now(copy.piece(&node.pace, 1 << 30)), Poll::Ready(Ok(())), "it has one now");
         assert_eq!(now(copy.piece(&node.pace, 1)), Poll::Pending, "the piece before is not paid for");

@@ -197,7 +197,7 @@ pub(super) async fn copy_large<S: Store>(
     places: (usize, usize),
     copying: &mut Copying,
 ) -> Result<WriteAnswer, NotCopied> {
-    copying.begin().await.map_err(NotCopied::ByTarget)?;
+    copying.begin().await?;
     copy_once(plan, stamp, places, copying).await
 }
 
@@ -208,14 +208,11 @@ pub(super) async fn copy_once<S: Store>(
     (holder, to): (usize, usize),
     copying: &mut Copying,
 ) -> Result<WriteAnswer, NotCopied> {
-    use NotCopied::{BySource, ByTarget};
-    let failed = |error: StoreError| BySource(Failure::Refused(refusal(&error)));
+    let failed = |error: StoreError| NotCopied::BySource(Failure::Refused(refusal(&error)));
     // A place here, as for a client's value; peers look after theirs.
     let (node, own) = (&plan.replica, plan.cluster().own);
     // No other client gives way for it.
-    let enter = |gate: &Gate| {
-        gate.enter_if_room(Address::Own, 1).map_err(|_| ByTarget(Failure::Refused(Refusal::OverCapacity)))
-    };
+    let enter = |gate: &Gate| gate.enter_if_room(Address::Own, 1).map_err(|_| NotCopied::NoTurn);
     let source = (plan.node(holder) == own).then(|| enter(&node.streams)).transpose()?;
     let place = (plan.node(to) == own).then(|| enter(&node.uploads)).transpose()?;
     for permit in [&source, &place].into_iter().flatten() {
@@ -223,15 +220,15 @@ pub(super) async fn copy_once<S: Store>(
     }
     let pieces = open_large(plan, stamp.version, holder).await.map_err(failed)?;
     let Some(mut pieces) = pieces else { return Err(NotCopied::Gone) };
-    let mut target = Target::open(plan, to).await.map_err(ByTarget)?;
+    let mut target = Target::open(plan, to).await.map_err(NotCopied::by_target)?;
     while let Some((bytes, rest)) = pieces.next().await.map_err(failed)? {
-        copying.piece(&plan.cluster().pace, bytes.len() as u64).await.map_err(ByTarget)?;
-        target = target.write(plan, bytes).await.map_err(ByTarget)?;
+        copying.piece(&plan.cluster().pace, bytes.len() as u64).await?;
+        target = target.write(plan, bytes).await.map_err(NotCopied::by_target)?;
         pieces = rest;
     }
     drop((source, place));
     let finished = target.finish(plan, stamp, Origin::Repair);
-    within(plan.cluster().limits.quorum_timeout_ms, finished).await.map_err(ByTarget)
+    within(plan.cluster().limits.quorum_timeout_ms, finished).await.map_err(NotCopied::by_target)
 }
 
 /// Takes a large value over from a peer, through the memory of a piece. Answers what this node said to it.

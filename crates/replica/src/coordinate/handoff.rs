@@ -4,6 +4,7 @@ use bytes::Bytes;
 use ladoga_cluster::{Failure, NodeId, Origin, Refusal, WriteAnswer};
 use ladoga_model::{Stamp, Version};
 
+use super::failures::unexpected;
 use super::fetch::copy_once;
 use super::plan::Plan;
 use crate::bounds::{CopyName, CopyReader, CopyRequest, Copying, NotCopied};
@@ -17,7 +18,7 @@ pub(crate) enum HandedOff {
     Done,
     /// This promise to a conditional write kept it out.
     Fenced(Version),
-    /// No node that may have it can be asked now, or it is being brought already.
+    /// No node that may have it can be asked now, it is being brought already, or this node or the peer has too much else to do.
     PutOff,
     /// The peer did not take it.
     Failed,
@@ -33,9 +34,10 @@ pub(crate) async fn hand_off<S: Store>(
     let plan = Plan::of_all(replica, key, stamp);
     let Some(to) = plan.nodes().iter().position(|&node| node == peer) else { return HandedOff::Done };
     match has_it(&plan, to, stamp.version).await {
-        Some(true) => return HandedOff::Done,
-        Some(false) => {}
-        None => return HandedOff::Failed,
+        Ok(true) => return HandedOff::Done,
+        Ok(false) => {}
+        Err(Failure::Refused(Refusal::OverCapacity)) => return HandedOff::PutOff,
+        Err(_) => return HandedOff::Failed,
     }
     let name = CopyName { key: plan.key.clone(), version: stamp.version, to: peer };
     let nobody: Rc<dyn CopyReader> = Rc::new(Nobody);
@@ -50,17 +52,17 @@ pub(crate) async fn hand_off<S: Store>(
         | Err(NotCopied::Gone | NotCopied::ByTarget(Failure::Refused(Refusal::TooOld { .. }))) => {
             HandedOff::Done
         }
-        Err(NotCopied::BySource(_)) => HandedOff::PutOff,
+        Err(NotCopied::BySource(_) | NotCopied::NoTurn) => HandedOff::PutOff,
         Err(NotCopied::ByTarget(_)) => HandedOff::Failed,
     }
 }
 
-/// Whether a replica has this version of the key, or a newer one; none if it does not say.
-async fn has_it<S: Store>(plan: &Plan<S>, place: usize, version: Version) -> Option<bool> {
+/// Whether a replica has this version of the key, or a newer one.
+async fn has_it<S: Store>(plan: &Plan<S>, place: usize, version: Version) -> Result<bool, Failure> {
     let request = Request::Read { key: plan.key.clone(), digest: true, origin: Origin::Repair };
     match plan.link(place).ask(&request).await {
-        Ok(Answer::Read(answer)) => Some(answer.cell.is_some_and(|cell| cell.stamp().version >= version)),
-        _ => None,
+        Ok(Answer::Read(answer)) => Ok(answer.cell.is_some_and(|cell| cell.stamp().version >= version)),
+        answer => Err(unexpected(answer)),
     }
 }
 
@@ -71,7 +73,7 @@ async fn copy_from_any<S: Store>(
     to: usize,
     copying: &mut Copying,
 ) -> Result<WriteAnswer, NotCopied> {
-    copying.begin().await.map_err(NotCopied::ByTarget)?;
+    copying.begin().await?;
     let own = plan.own_place();
     let others = (0..plan.nodes().len()).filter(|place| Some(*place) != own && *place != to);
     let mut outcome = Err(NotCopied::BySource(Failure::Unreachable));

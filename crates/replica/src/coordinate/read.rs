@@ -343,6 +343,7 @@ impl<S: Store> CopyReader for Reading<S> {
         let said = match outcome {
             Err(NotCopied::Gone) => return self.step(|core, step| core.replaced(place, version, step)),
             Err(NotCopied::BySource(failure) | NotCopied::ByTarget(failure)) => Err(failure),
+            Err(NotCopied::NoTurn) => Err(Failure::Refused(Refusal::OverCapacity)),
             Ok(answer) => Ok(answer),
         };
         self.repaired(place, version, said);

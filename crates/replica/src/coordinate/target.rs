@@ -67,7 +67,7 @@ impl<S: Store> Target<S> {
                 Box::pin(within(limit_ms, async move {
                     match asked.await {
                         Ok(Answer::Done) => Ok(Target::Remote(upload)),
-                        answer => Err(unexpected(answer)),
+                        answer => Err(not_taken(answer)),
                     }
                 }))
             }
@@ -97,7 +97,7 @@ impl<S: Store> Target<S> {
                 mark_closed(&mut upload, &answer);
                 answer.map_or_else(
                     |error| Err(unexpected(Err(error))),
-                    |answer| answer.into_write_answer().map_err(|other| unexpected(Ok(other))),
+                    |answer| answer.into_write_answer().map_err(|other| not_taken(Ok(other))),
                 )
             }
         }
@@ -122,14 +122,21 @@ impl<S: Store> Target<S> {
                 let accept = |stream| Request::AcceptUpload { stream, stamp, base, key, durability };
                 let answer = upload.ask_as_part(accept, plan.trace).await;
                 mark_closed(&mut upload, &answer);
-                match answer {
-                    // It had to make room for others, and has not taken it.
-                    Ok(Answer::Gone) => Err(Failure::Refused(Refusal::OverCapacity)),
-                    Ok(answer) => answer.into_accept_answer().map_err(|other| unexpected(Ok(other))),
-                    Err(error) => Err(unexpected(Err(error))),
-                }
+                answer.map_or_else(
+                    |error| Err(unexpected(Err(error))),
+                    |answer| answer.into_accept_answer().map_err(|other| not_taken(Ok(other))),
+                )
             }
         }
+    }
+}
+
+/// The failure that the answer of a peer to a part of an upload means.
+fn not_taken(answer: Result<Answer, PeerError>) -> Failure {
+    match answer {
+        // It had to make room for others, and has not taken it.
+        Ok(Answer::Gone) => Failure::Refused(Refusal::OverCapacity),
+        answer => unexpected(answer),
     }
 }
 

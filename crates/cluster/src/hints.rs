@@ -14,7 +14,7 @@ pub const HINT_BYTES_MAX: u64 = 256 << 20;
 pub const HINT_AGE_MS_MAX: u64 = 3 * 60 * 60 * 1000;
 /// Hints that are on their way to a peer at the same time, so that a peer that comes back is not flooded.
 pub const HINTS_IN_FLIGHT_MAX: usize = 32;
-/// How long those that were put off rest before they are sent again.
+/// How long those that were put off rest before they are sent again, at most.
 const HINT_REST_MS: u64 = 5_000;
 
 /// A hint, without what it is about.
@@ -67,12 +67,13 @@ pub struct HintQueue {
     bytes: u64,
     /// The number of the newest one so far.
     newest: u64,
-    /// How many from the front have had their turn: they are on their way, done, or put off.
+    /// How many from the front have had their turn: they are on their way, done, or put off. Of those behind them, some may be on their
+    /// way or done as well: they had theirs before it was that of those put off.
     passed: usize,
     in_flight: usize,
     done: usize,
-    /// When those that were put off have their turn again.
-    rest_until_ms: u64,
+    /// When those that were put off have their turn again; none if there are none.
+    rest_until_ms: Option<u64>,
     is_up: bool,
     dropped: u64,
 }
@@ -94,7 +95,7 @@ impl HintQueue {
             passed: 0,
             in_flight: 0,
             done: 0,
-            rest_until_ms: 0,
+            rest_until_ms: None,
             is_up: false,
             dropped: 0,
         }
@@ -121,7 +122,9 @@ impl HintQueue {
     /// The peer is connected. Once all others have had their turn, it is that of the hints that were put off.
     pub fn peer_is_up(&mut self, now_ms: u64, mut step: impl FnMut(HintStep)) {
         self.is_up = true;
-        if self.passed == self.waiting.len() && self.in_flight == 0 && now_ms >= self.rest_until_ms {
+        let have_had_their_turn = self.passed == self.waiting.len();
+        // Some may still be on their way: with a peer that gets hints all the time, there are always such.
+        if self.rest_until_ms.take_if(|until_ms| have_had_their_turn && now_ms >= *until_ms).is_some() {
             self.passed = 0;
         }
         self.deliver(&mut step);
@@ -129,12 +132,12 @@ impl HintQueue {
 
     /// The connection to the peer is lost, or it refused a hint: hints in flight are sent again when it is back.
     pub fn peer_is_down(&mut self) {
-        for entry in self.waiting.iter_mut().take(self.passed) {
+        for entry in &mut self.waiting {
             if entry.state == EntryState::OnItsWay {
                 entry.state = EntryState::Waiting;
             }
         }
-        (self.is_up, self.passed, self.in_flight) = (false, 0, 0);
+        (self.is_up, self.passed, self.in_flight, self.rest_until_ms) = (false, 0, 0, None);
     }
 
     /// The peer has this hint, or needs it no longer, whichever attempt brought it. Hints are answered in any order, and
@@ -145,9 +148,10 @@ impl HintQueue {
         self.deliver(&mut step);
     }
 
-    /// This hint cannot be delivered for now, which is not because of the peer: those behind it go first.
+    /// This hint cannot be delivered for now, which need not be because of the peer: those behind it go first.
     pub fn put_off(&mut self, number: u64, now_ms: u64, mut step: impl FnMut(HintStep)) {
-        self.rest_until_ms = now_ms + HINT_REST_MS;
+        // Counted from the first of them: others may be put off all the time.
+        self.rest_until_ms.get_or_insert(now_ms + HINT_REST_MS);
         self.answered(number, EntryState::Waiting);
         self.deliver(&mut step);
     }
@@ -173,7 +177,7 @@ impl HintQueue {
 
     /// Whether none waits.
     pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.len() == 0
     }
 
     /// How much room they take, with those behind them that are done.
@@ -238,128 +242,5 @@ impl HintQueue {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn queue(timestamps: &[u64]) -> HintQueue {
-        let mut queue = HintQueue::new();
-        for (number, &timestamp) in (1..).zip(timestamps) {
-            let hint = Hint { number, bytes: 10, timestamp, kept_at_ms: 0 };
-            queue.kept(hint, |step| panic!("the peer is down: {step:?}"));
-        }
-        queue
-    }
-
-    fn up(queue: &mut HintQueue) -> Vec<HintStep> {
-        let mut steps = Vec::new();
-        queue.peer_is_up(0, |step| steps.push(step));
-        steps
-    }
-
-    fn delivered(queue: &mut HintQueue, number: u64) -> Vec<HintStep> {
-        let mut steps = Vec::new();
-        queue.delivered(number, |step| steps.push(step));
-        steps
-    }
-
-    use HintStep::{Deliver, Forget};
-
-    #[test]
-    fn delivers_in_order_when_the_peer_is_back_and_forgets_in_order() {
-        let mut queue = queue(&[5, 6, 7]);
-        assert_eq!(up(&mut queue), [Deliver(1), Deliver(2), Deliver(3)]);
-        assert_eq!(delivered(&mut queue, 2), []);
-        assert_eq!(queue.oldest_timestamp(), Some(5));
-        assert_eq!(delivered(&mut queue, 1), [Forget(2)]);
-        assert_eq!((queue.oldest_timestamp(), queue.bytes()), (Some(7), 10));
-        assert_eq!(delivered(&mut queue, 3), [Forget(3)]);
-        assert_eq!((queue.oldest_timestamp(), queue.bytes(), queue.is_empty()), (None, 0, true));
-    }
-
-    #[test]
-    fn resumes_with_what_was_not_delivered() {
-        let mut queue = queue(&[5, 6, 7]);
-        up(&mut queue);
-        delivered(&mut queue, 2);
-        queue.peer_is_down();
-        assert_eq!(up(&mut queue), [Deliver(1), Deliver(3)]);
-        assert_eq!(delivered(&mut queue, 1), [Forget(2)]);
-    }
-
-    /// One that was refused had all others sent again, for as long as it was refused.
-    #[test]
-    fn an_answer_counts_although_another_hint_was_refused_meanwhile() {
-        let mut queue = queue(&[5, 6, 7]);
-        up(&mut queue);
-        queue.peer_is_down();
-        assert_eq!(delivered(&mut queue, 2), []);
-        assert_eq!(up(&mut queue), [Deliver(1), Deliver(3)]);
-        assert_eq!(delivered(&mut queue, 2), [], "once more");
-        queue.peer_is_down();
-        assert_eq!(delivered(&mut queue, 3), []);
-        assert_eq!(delivered(&mut queue, 1), [Forget(3)]);
-        assert_eq!(up(&mut queue), []);
-    }
-
-    #[test]
-    fn hints_that_are_put_off_hold_up_none_and_are_sent_again() {
-        let stuck = HINTS_IN_FLIGHT_MAX as u64;
-        let mut queue = queue(&vec![1; HINTS_IN_FLIGHT_MAX + 2]);
-        up(&mut queue);
-        let mut steps = Vec::new();
-        (1..=stuck).for_each(|number| queue.put_off(number, 0, |step| steps.push(step)));
-        assert_eq!(steps, [Deliver(stuck + 1), Deliver(stuck + 2)]);
-        assert_eq!(up(&mut queue), [], "others are on their way");
-        assert_eq!([delivered(&mut queue, stuck + 2), delivered(&mut queue, stuck + 1)], [[], []]);
-        assert_eq!(up(&mut queue), [], "they rest");
-        queue.peer_is_up(HINT_REST_MS, |step| steps.push(step));
-        assert_eq!(queue.len(), HINTS_IN_FLIGHT_MAX, "those behind them are done");
-        assert_eq!(steps[2..], (1..=stuck).map(Deliver).collect::<Vec<_>>());
-        (1..stuck).for_each(|number| assert_eq!(delivered(&mut queue, number), [Forget(number)]));
-        assert_eq!(delivered(&mut queue, stuck), [Forget(stuck + 2)]);
-    }
-
-    #[test]
-    fn only_so_many_are_on_their_way() {
-        let mut queue = queue(&vec![1; HINTS_IN_FLIGHT_MAX + 2]);
-        assert_eq!(up(&mut queue).len(), HINTS_IN_FLIGHT_MAX);
-        assert_eq!(delivered(&mut queue, 1), [Forget(1), Deliver(HINTS_IN_FLIGHT_MAX as u64 + 1)]);
-    }
-
-    #[test]
-    fn what_is_too_much_or_too_old_is_given_up_and_counted() {
-        let mut queue = queue(&[9, 3]);
-        assert!(queue.admit(HINT_BYTES_MAX - 20));
-        assert!(!queue.admit(HINT_BYTES_MAX - 19));
-        queue.expire(HINT_AGE_MS_MAX, |step| panic!("not yet: {step:?}"));
-        let mut steps = Vec::new();
-        queue.expire(HINT_AGE_MS_MAX + 1, |step| steps.push(step));
-        assert_eq!(steps, [Forget(2)]);
-        assert_eq!((queue.dropped(), queue.is_empty(), queue.oldest_timestamp()), (3, true, None));
-    }
-
-    #[test]
-    fn the_oldest_is_known_whatever_the_order() {
-        let mut queue = queue(&[9, 3, 7, 5]);
-        up(&mut queue);
-        let oldest: Vec<Option<u64>> = (1..=4)
-            .map(|number| {
-                let oldest = queue.oldest_timestamp();
-                delivered(&mut queue, number);
-                oldest
-            })
-            .collect();
-        assert_eq!(oldest, [Some(3), Some(3), Some(5), Some(5)]);
-    }
-
-    #[test]
-    fn goes_on_where_it_was_after_a_restart() {
-        let mut queue = HintQueue::new();
-        queue.recovered(Hint { number: 7, bytes: 1, timestamp: 2, kept_at_ms: 0 });
-        assert_eq!(up(&mut queue), [Deliver(7)]);
-        let mut steps = Vec::new();
-        // The log may have had hints in between that are gone.
-        queue.kept(Hint { number: 9, bytes: 1, timestamp: 3, kept_at_ms: 0 }, |step| steps.push(step));
-        assert_eq!(steps, [Deliver(9)]);
-    }
-}
+#[path = "hints_tests.rs"]
+mod tests;

@@ -81,8 +81,6 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
         let kept =
             MembershipFile::keep(&env, &settings.data, &membership.nodes, membership.own).map_err(failed)?;
         node.join(&env, &settings.data, &kept, &store).map_err(failed)?;
-    } else {
-        leave_list(&*env.disk, &settings.data).map_err(failed)?;
     }
     let disk_reads = store.no_rings().map_or_else(|| "io_uring".to_owned(), |why| format!("threads ({why})"));
     node.open(Arc::new(store));
@@ -194,11 +192,14 @@ fn open(
     let keep_log_ms = settings.keep_log_ms;
     let options = Options { keep_log_ms, ..Options::new(engine_memory_bytes(settings), settings.durability) };
     let (env, data, changes_keep_ms) = (env.clone(), settings.data.clone(), settings.changes_keep_ms);
+    let disk = Arc::clone(&env.disk);
     let opened = on_a_thread("open", move || {
         if is_in_cluster {
             Embedded::open_replica_to_follow(env, &data, options, changes_keep_ms)
         } else {
-            Embedded::open_to_follow(env, &data, options, changes_keep_ms)
+            // Before a deletion is dropped that only this node has.
+            let leave = || leave_list(&*disk, &data);
+            Embedded::open_to_follow(env, &data, options, changes_keep_ms, leave)
         }
     })?;
     match runtime.block_on(signals.unless_one_comes(opened)) {

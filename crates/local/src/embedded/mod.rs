@@ -75,6 +75,9 @@ pub enum OpenError {
     /// The system has no more threads.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] io::Error),
+    /// What has to be on disk before the engine drops deletions cannot be read, or written.
+    #[error(transparent)]
+    Prepare(io::Error),
 }
 
 /// The embedded engine.
@@ -98,20 +101,22 @@ pub struct Embedded {
 impl Embedded {
     /// Opens the data directory of a node on its own.
     pub fn open(env: Env, dir: &Path, options: Options) -> Result<Embedded, OpenError> {
-        Embedded::open_to_follow(env, dir, options, CHANGES_KEPT_MS)
+        Embedded::open_to_follow(env, dir, options, CHANGES_KEPT_MS, || Ok(()))
     }
 
-    /// The same with deletions kept for so long for those who follow changes.
+    /// The same with deletions kept for so long for those who follow changes. `prepare` is called once the directory is this process's,
+    /// and before anything of it is dropped.
     pub fn open_to_follow(
         env: Env,
         dir: &Path,
         options: Options,
         changes_kept_ms: u64,
+        prepare: impl FnOnce() -> io::Result<()>,
     ) -> Result<Embedded, OpenError> {
         let options = Embedded::options_to_follow(&env, dir, options, changes_kept_ms);
         // If all of the log is synced each second, there is no less to be had.
         let may_be_weaker = options.durability == Durability::Always;
-        let store = Embedded::start(env, dir, options, (may_be_weaker, false), changes_kept_ms)?;
+        let store = Embedded::start(env, dir, options, (may_be_weaker, false), changes_kept_ms, prepare)?;
         // Until it was open, another process could have begun to keep them.
         store.feed.keep_deletions();
         Ok(store)
@@ -139,7 +144,7 @@ impl Embedded {
         changes_kept_ms: u64,
     ) -> Result<Embedded, OpenError> {
         options.flush_early_percent = REPLICA_FLUSH_EARLY_PERCENT;
-        Embedded::start(env, dir, options, (false, true), changes_kept_ms)
+        Embedded::start(env, dir, options, (false, true), changes_kept_ms, || Ok(()))
     }
 
     /// With writes that are less durable than the options say if they ask for it, if they may.
@@ -149,13 +154,16 @@ impl Embedded {
         options: Options,
         (may_be_weaker, is_replica): (bool, bool),
         changes_kept_ms: u64,
+        prepare: impl FnOnce() -> io::Result<()>,
     ) -> Result<Embedded, OpenError> {
         let memory_bytes = options.memory_bytes;
         let (clock, disk) = (Arc::clone(&env.clock), Arc::clone(&env.disk));
         let workers = Arc::clone(&env.workers);
         // Tried once, for all event loops: if one may have a ring, all may.
         let no_rings = disk.read_ring(RING_READS_MAX).err().map(|error| error.to_string());
-        let engine = Arc::new(Engine::open(env.clone(), dir, options)?);
+        let engine = Arc::new(Engine::open_idle(env.clone(), dir, options)?);
+        prepare().map_err(OpenError::Prepare)?;
+        engine.start_work()?;
         let checkpoints = Arc::new(Checkpoints::new(&env, dir, &engine));
         let bounds = (memory_bytes, may_be_weaker);
         let queue = CommitQueue::start(Arc::clone(&engine), Arc::clone(&clock), bounds, &*workers)?;
@@ -331,6 +339,8 @@ fn write_error(error: &Error) -> StoreError {
 mod asked_tests;
 #[cfg(test)]
 mod checkpoints_tests;
+#[cfg(test)]
+mod prepare_tests;
 #[cfg(test)]
 mod restamp_tests;
 #[cfg(test)]

@@ -119,12 +119,25 @@ impl Engine {
         Engine::open_with(env, dir, options, &threads::spawn)
     }
 
+    /// The same, but nothing is flushed or compacted before [`Engine::start_work`]: until then, no deletion is dropped.
+    pub fn open_idle(env: Env, dir: &Path, options: Options) -> Result<Engine, Error> {
+        Ok(Engine { inner: open::open(env, dir, options)?, threads: Mutex::default() })
+    }
+
     fn open_with(env: Env, dir: &Path, options: Options, spawn: &Spawn) -> Result<Engine, Error> {
-        let inner = open::open(env, dir, options)?;
-        // Dropped, it ends the threads that there are.
-        let engine = Engine { inner, threads: Mutex::default() };
-        threads::start(&engine.inner, &mut engine.threads.lock(), spawn)?;
+        let engine = Engine::open_idle(env, dir, options)?;
+        engine.start_threads(spawn)?;
         Ok(engine)
+    }
+
+    /// Starts the background work of an engine that was opened idle. Called once.
+    pub fn start_work(&self) -> Result<(), Error> {
+        self.start_threads(&threads::spawn)
+    }
+
+    /// Dropped, the engine ends the threads that there are.
+    fn start_threads(&self, spawn: &Spawn) -> Result<(), Error> {
+        threads::start(&self.inner, &mut self.threads.lock(), spawn)
     }
 
     /// Writes the memtables to tables, so that the next open has no log to read, and releases the directory.

@@ -113,7 +113,8 @@ impl World {
         let mut options = Options::new(16 << 20, self.durability);
         options.background = Background::Manual;
         options.table_bytes = Some(16 << 10);
-        let store = Embedded::open_to_follow(self.env.clone(), Path::new("/data"), options, KEPT_MS);
+        let store =
+            Embedded::open_to_follow(self.env.clone(), Path::new("/data"), options, KEPT_MS, || Ok(()));
         Arc::new(store.expect("a store that opens"))
     }
 

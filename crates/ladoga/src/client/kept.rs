@@ -11,7 +11,8 @@ use super::{ClientError, Url, unreadable};
 
 /// A node that says nothing for so long is gone; making a checkpoint may take a while.
 const PATIENCE: Duration = Duration::from_mins(5);
-/// A node that says nothing for so long when all that is left is to tell it so, is not waited for.
+/// A node that says nothing for so long when all that is left is to tell it so, or all that is asked is whether it lives, is not waited
+/// for.
 const HURRY: Duration = Duration::from_secs(5);
 /// How long a token that has used its rate is waited for at a time, at most, and how often in a row.
 const THROTTLED_MAX: Duration = Duration::from_secs(30);
@@ -66,6 +67,11 @@ impl KeptConnection {
         let mut connection = KeptConnection::new(self.url.clone());
         // Whoever tells something in passing has nobody to say to that it did not arrive.
         let _ = connection.ask_once(method, target, HURRY);
+    }
+
+    /// Whether a node answers soon, whatever it says.
+    pub(crate) fn is_answered(url: &Url) -> bool {
+        KeptConnection::new(url.clone()).ask_once("GET", "/livez", HURRY).is_ok()
     }
 
     fn ask_again(&mut self, method: &str, target: &str) -> Result<Answered, ClientError> {

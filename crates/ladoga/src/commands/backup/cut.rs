@@ -1,5 +1,6 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -7,14 +8,16 @@ use ladoga_backup::Missing;
 
 use super::super::Failure;
 use super::checkpoint::{Checkpoint, ClusterPart, Place};
-use crate::client::Url;
+use crate::client::{KeptConnection, Url};
 
 /// How often checkpoints of a cluster are made anew if they do not fit together.
 const ATTEMPTS_MAX: usize = 10;
 /// The pause before that.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long another node is waited for once a backup can do without it: it may be frozen.
+/// How long another node is waited for once a backup can do without it, before it is asked whether it lives: it may be frozen.
 pub(super) const REST_WAIT: Duration = Duration::from_secs(30);
+/// How long it may take to say that, with all that it takes to connect.
+const LIFE_WAIT: Duration = Duration::from_secs(10);
 
 /// Checkpoints of the nodes of a cluster, or of a node on its own, in which every write is that was acknowledged before, by as many nodes
 /// as writes wait for.
@@ -61,7 +64,7 @@ impl Cut {
         let begin = move |place: usize, name: &str| {
             begin_other(&asked, name).map_err(why).and_then(|begun| counted(begun, &expected, place))
         };
-        let begun = of_all(&nodes, (own, first), (ack, REST_WAIT), begin);
+        let begun = of_all(&nodes, (own, first), (ack, REST_WAIT), begin, lives(url));
         for (place, (name, begun)) in nodes.iter().zip(begun).enumerate() {
             match begun {
                 Ok(begun) => {
@@ -106,17 +109,19 @@ pub(super) fn ack_of(url: &Url, ack: Option<usize>, nodes: usize) -> Result<usiz
 }
 
 /// Asks all of these nodes at the same time, but one, which has answered already. Once less than `ack` are missing, the next answer is
-/// waited for only so long.
+/// waited for only so long, and for longer from those that live.
 pub(super) fn of_all<T: Send + 'static>(
     names: &[String],
     (own, first): (usize, Result<T, String>),
     (ack, rest_wait): (usize, Duration),
     ask: impl Fn(usize, &str) -> Result<T, String> + Send + Sync + 'static,
+    lives: impl Fn(&str) -> bool + Send + Sync + 'static,
 ) -> Vec<Result<T, String>> {
     let (answers, answered) = channel();
-    let ask = Arc::new(ask);
-    for (place, name) in names.iter().enumerate().filter(|(place, _)| *place != own) {
-        let (ask, answers, name) = (Arc::clone(&ask), answers.clone(), name.clone());
+    let (ask, lives) = (Arc::new(ask), Arc::new(lives));
+    let mut waiting: BTreeSet<usize> = (0..names.len()).filter(|place| *place != own).collect();
+    for &place in &waiting {
+        let (ask, answers, name) = (Arc::clone(&ask), answers.clone(), names[place].clone());
         // Who is no longer waited for may answer all the same, to nobody.
         thread::spawn(move || answers.send((place, ask(place, &name))));
     }
@@ -124,12 +129,43 @@ pub(super) fn of_all<T: Send + 'static>(
     let no_answer = |_| Err("it has not answered in time".to_owned());
     let mut all: Vec<Result<T, String>> = names.iter().map(no_answer).collect();
     all[own] = first;
-    loop {
+    while !waiting.is_empty() {
         let is_enough = all.iter().filter(|answer| answer.is_err()).count() < ack;
-        let next = if is_enough { answered.recv_timeout(rest_wait).ok() } else { answered.recv().ok() };
-        let Some((place, answer)) = next else { return all };
-        all[place] = answer;
+        let next = if is_enough {
+            answered.recv_timeout(rest_wait)
+        } else {
+            answered.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        };
+        if let Err(RecvTimeoutError::Timeout) = next {
+            waiting = living(&waiting, names, &lives);
+        }
+        for (place, answer) in next.into_iter().chain(answered.try_iter()) {
+            waiting.remove(&place);
+            all[place] = answer;
+        }
     }
+    all
+}
+
+/// Those of the nodes at these places that live.
+fn living(
+    places: &BTreeSet<usize>,
+    names: &[String],
+    lives: &Arc<impl Fn(&str) -> bool + Send + Sync + 'static>,
+) -> BTreeSet<usize> {
+    let (answers, answered) = channel();
+    for &place in places {
+        let (lives, answers, name) = (Arc::clone(lives), answers.clone(), names[place].clone());
+        thread::spawn(move || lives(&name).then(|| answers.send(place)));
+    }
+    drop(answers);
+    std::iter::from_fn(|| answered.recv_timeout(LIFE_WAIT).ok()).collect()
+}
+
+/// Whether another node of the cluster of this one answers.
+pub(super) fn lives(url: &Url) -> impl Fn(&str) -> bool + Send + Sync + 'static {
+    let url = url.clone();
+    move |name| url.of_sibling(name).is_some_and(|of| KeptConnection::is_answered(&of))
 }
 
 /// Whether one of the nodes may have dropped a deletion that another one, in its checkpoint, has not heard of: then the value would
@@ -183,7 +219,7 @@ mod tests {
             }
             _ => Ok(place),
         };
-        let answered = of_all(&names, (0, Ok(0)), (2, Duration::ZERO), ask);
+        let answered = of_all(&names, (0, Ok(0)), (2, Duration::ZERO), ask, |name| name != "frozen");
         assert_eq!(answered, [Ok(0), Ok(1), Err("it has not answered in time".to_owned())]);
         drop(thaw);
     }
@@ -202,8 +238,34 @@ mod tests {
                 Err("it is being rebuilt".to_owned())
             }
         };
-        let answered = of_all(&names, (0, Ok(0)), (2, Duration::ZERO), ask);
+        let answered = of_all(&names, (0, Ok(0)), (2, Duration::ZERO), ask, |_| false);
         assert_eq!(answered, [Ok(0), Err("it is being rebuilt".to_owned()), Ok(2)]);
+    }
+
+    /// It was left out if its checkpoint took half a minute longer than those of the others.
+    #[test]
+    fn a_node_that_is_slow_and_lives_is_waited_for_although_the_others_are_enough() {
+        let names = ["own", "slow", "frozen"].map(str::to_owned);
+        let (thaw, frozen) = channel::<()>();
+        let (says, said) = channel();
+        let (frozen, said) = (std::sync::Mutex::new(frozen), std::sync::Mutex::new(said));
+        let ask = move |place, name: &str| {
+            if name == "frozen" {
+                return frozen
+                    .lock()
+                    .expect("one asks")
+                    .recv()
+                    .map(|()| place)
+                    .map_err(|_| "late".to_owned());
+            }
+            let said = said.lock().expect("one asks");
+            (0..3).for_each(|_| said.recv().expect("it is asked whether it lives"));
+            Ok(place)
+        };
+        let lives = move |name: &str| name == "slow" && says.send(()).is_ok();
+        let answered = of_all(&names, (0, Ok(0)), (3, Duration::ZERO), ask, lives);
+        assert_eq!(answered, [Ok(0), Ok(1), Err("it has not answered in time".to_owned())]);
+        drop(thaw);
     }
 
     /// What nodes say: before when each has everything, and before when it may have dropped deletions.

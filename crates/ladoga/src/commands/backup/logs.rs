@@ -2,7 +2,7 @@ use ladoga_backup::{Chain, Error, Missing, Repository, Shipped, Writing};
 
 use super::super::{Failure, complain};
 use super::checkpoint::Place;
-use super::cut::{REST_WAIT, ack_of, of_all, why};
+use super::cut::{REST_WAIT, ack_of, lives, of_all, why};
 use super::node_log::{self, NodeLog, Told};
 use super::paced::Pace;
 use crate::client::Url;
@@ -48,7 +48,7 @@ impl<'c> Logs<'c> {
             let other = || "it is of another cluster, or knows other nodes".to_owned();
             if is_expected { Ok((of, told)) } else { Err(other()) }
         };
-        let begun = of_all(&nodes, (own, Ok((url.clone(), told))), (ack, REST_WAIT), begin);
+        let begun = of_all(&nodes, (own, Ok((url.clone(), told))), (ack, REST_WAIT), begin, lives(url));
         let mut logs = Logs { all, ack, nodes: Vec::new(), missing: Vec::new(), reaches_ms_max: u64::MAX };
         for (name, begun) in nodes.iter().zip(begun) {
             match begun {

@@ -12,7 +12,7 @@ use crate::wire::{Answer, Request};
 use ladoga_local::store::{LocalStore, Pieces, Store, StoreError};
 
 /// How often a value is asked for that is replaced faster than it can be opened.
-const OPENS_MAX: usize = 8;
+const MERGED_OPENS_MAX: usize = 8;
 
 /// A large value of a range over all nodes, as it is read from one of those that have it.
 pub(super) struct MergedValue {
@@ -95,7 +95,7 @@ async fn newest_at<S: Store>(
     }
     let link = replica.peers.link(node);
     let request = Request::Read { key: key.clone(), digest: false, origin: Origin::Repair };
-    for _ in 0..OPENS_MAX {
+    for _ in 0..MERGED_OPENS_MAX {
         let asked = link.ask(&request);
         let asked = async move { asked.await.map_err(|error| failure(&error)) };
         let said = within(link.cluster.limits.quorum_timeout_ms, asked).await;

@@ -28,7 +28,7 @@ use ladoga_local::OneNode;
 use ladoga_local::store::{LocalStore, Store};
 
 /// How often a large value is looked up again, if it was replaced before it could be opened.
-const OPENS_MAX: usize = 3;
+const GET_OPENS_MAX: usize = 3;
 /// The length of a value from which on it is asked for the precondition of its write before it is read: that takes a round trip,
 /// while a shorter one comes with its head, most likely.
 const ADMITTED_BYTES_MIN: u64 = 8 << 10;
@@ -316,7 +316,7 @@ async fn write_or_decide<S: Store>(
 
 /// Reads the newest cell from the nodes of its key, which may be a deletion.
 async fn get<S: Store>(plan: Plan<S>) -> Result<Option<StoredCell>, Error> {
-    for _ in 0..OPENS_MAX {
+    for _ in 0..GET_OPENS_MAX {
         let Some(cell) = read(&plan).await? else {
             note_version(None);
             note_time(None);

@@ -10,7 +10,7 @@ use crate::blob::{Blob, BlobRegistry};
 use crate::check::{CheckReport, LargeCheck, check_table};
 use crate::engine::{cell_of, levels_of};
 use crate::error::Error;
-use crate::iterator::Merge;
+use crate::iterator::{Merge, Source};
 use crate::levels::Levels;
 use crate::record::BlobPointer;
 use crate::segment_reader::LargeValue;
@@ -70,10 +70,17 @@ impl OfflineStore {
         OfflineStore::large_value(disk, dir, large).verify()
     }
 
-    /// The cells. May wait for the disk.
-    pub fn cells(&self) -> Result<OfflineCells, Error> {
+    /// The cells. May wait for the disk. However large the copy is, the files that are open are a table of each level, and those of
+    /// level 0.
+    pub fn cells(self) -> Result<OfflineCells, Error> {
         let mut sources = Vec::new();
         self.levels.add_sources(&mut sources, |_| true);
+        drop(self);
+        for source in &mut sources {
+            if let Source::Level(cursor) = source {
+                cursor.forget_behind();
+            }
+        }
         Ok(OfflineCells { merge: Merge::forward(sources, b"", usize::MAX)? })
     }
 }

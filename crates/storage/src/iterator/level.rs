@@ -12,12 +12,19 @@ pub(crate) struct LevelCursor {
     access: Access,
     index: usize,
     cursor: Option<TableCursor>,
+    /// Whether the tables behind are let go of.
+    forgets: bool,
 }
 
 impl LevelCursor {
     /// `tables` are in key order and share no key.
     pub(crate) const fn new(tables: Vec<Arc<Table>>, access: Access) -> LevelCursor {
-        LevelCursor { tables, access, index: 0, cursor: None }
+        LevelCursor { tables, access, index: 0, cursor: None, forgets: false }
+    }
+
+    /// From now on it only goes forward, and lets go of each table that it leaves: if nobody else has that, its file is closed.
+    pub(crate) const fn forget_behind(&mut self) {
+        self.forgets = true;
     }
 
     pub(crate) const fn table_cursor(&self) -> Option<&TableCursor> {
@@ -82,7 +89,14 @@ impl LevelCursor {
         if cursor.head()?.is_some() {
             return Ok(());
         }
-        match self.enter(self.index + 1) {
+        let next = if self.forgets {
+            self.cursor = None;
+            self.tables.drain(..=self.index);
+            0
+        } else {
+            self.index + 1
+        };
+        match self.enter(next) {
             Some(cursor) => cursor.seek(b""),
             None => {
                 self.cursor = None;

@@ -3,6 +3,7 @@
 //! - `support`: a store on a simulated disk, the model that it is compared with, workloads
 //! - `model`: any sequence of operations answers as a `BTreeMap` does
 //! - `no_waiting`: writes of who must not wait
+//! - `offline`: copies that are read where they are
 //! - `asked`: writes that ask for a durability of their own
 //! - `panics`: one of the threads is gone
 //! - `workload`: what crash and fault tests let a store do, and what it has to answer afterwards
@@ -21,6 +22,7 @@ mod full;
 mod hurry;
 mod model;
 mod no_waiting;
+mod offline;
 mod panics;
 mod paused;
 mod poison;

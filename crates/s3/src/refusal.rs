@@ -71,6 +71,13 @@ fn of_status(
     let error = |kind, text: String| io::Error::new(kind, text);
     let is_about_us = code.is_some_and(|code| CREDENTIAL_CODES.contains(&code));
     match (status, code) {
+        // A signature has a time.
+        (_, Some("RequestTimeTooSkewed")) => Failed::Lasting(error(
+            ErrorKind::PermissionDenied,
+            format!(
+                "the clock of this machine and that of the server differ too much ({said}): set the clock"
+            ),
+        )),
         _ if is_about_us || matches!(status, 401 | 403) => Failed::Lasting(error(
             ErrorKind::PermissionDenied,
             format!("the server does not let us ({said}): see AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
@@ -102,7 +109,8 @@ fn of_status(
             };
             Failed::Lasting(error(ErrorKind::Other, text))
         }
-        (429 | 500 | 502..=504, _) => {
+        // Amazon's answer to an upload that stalled, and that of servers between.
+        (400, Some("RequestTimeout")) | (408 | 429 | 500 | 502..=504, _) => {
             Failed::Passing(error(ErrorKind::Other, format!("the server cannot do it now ({said})")))
         }
         _ => Failed::Lasting(error(ErrorKind::Other, format!("the server refuses ({said})"))),
@@ -150,13 +158,26 @@ mod tests {
         assert!(of(418, "no XML").into_error().to_string().contains("status 418"));
     }
 
+    /// It was said to be the credentials.
+    #[test]
+    fn a_clock_that_is_wrong_is_named() {
+        let body =
+            "<Error><Code>RequestTimeTooSkewed</Code><Message>The difference is too large</Message></Error>";
+        let Failed::Lasting(skewed) = of(403, body) else { panic!("no attempt helps") };
+        let told = skewed.to_string();
+        assert!(told.contains("set the clock") && told.contains("RequestTimeTooSkewed"), "{told}");
+        assert!(!told.contains("AWS_"), "{told}");
+    }
+
     #[test]
     fn only_what_may_pass_is_tried_again() {
-        for status in [429, 500, 502, 503, 504] {
+        for status in [408, 429, 500, 502, 503, 504] {
             assert!(matches!(of(status, ""), Failed::Passing(_)), "{status}");
         }
         let conflict = "<Error><Code>ConditionalRequestConflict</Code><Message>Again</Message></Error>";
         assert!(matches!(of(409, conflict), Failed::Passing(_)));
+        let stalled = "<Error><Code>RequestTimeout</Code><Message>Your socket connection was not read from</Message></Error>";
+        assert!(matches!(of(400, stalled), Failed::Passing(_)));
         for status in [400, 401, 403, 404, 409, 412, 501] {
             assert!(matches!(of(status, ""), Failed::Lasting(_)), "{status}");
         }

@@ -46,14 +46,20 @@ fn create(arguments: &CreateArguments) -> Result<(), Failure> {
     });
     // It has to be one that a node can read.
     TokenFile::parse(store.tokens.text().as_bytes()).map_err(|error| Failure::Failed(error.to_string()))?;
-    store.finish().map_err(Failure::Failed)?;
+    let unsynced = store.finish().map_err(Failure::Failed)?;
     // Also if nobody reads: then it is lost.
     writeln!(output(), "{token}").map_err(|error| {
         let tokens = file.tokens.display();
         Failure::Failed(format!(
             "{error}: nobody has seen the token, and it is stored. `ladoga token revoke --tokens '{tokens}' --id {id}` takes it back"
         ))
-    })
+    })?;
+    durable(unsynced)
+}
+
+/// Fails if a change may be lost, though it counts by now.
+fn durable(unsynced: Option<String>) -> Result<(), Failure> {
+    unsynced.map_or(Ok(()), |why| Err(Failure::Failed(why)))
 }
 
 const fn expires_at_ms(expiry: Expiry, now_ms: u64) -> u64 {
@@ -98,5 +104,5 @@ fn revoke(arguments: &RevokeArguments) -> Result<(), Failure> {
     if store.tokens.tokens.len() == before {
         return Err(Failure::Failed(format!("{} has no token '{id}'", file.tokens.display())));
     }
-    store.finish().map_err(Failure::Failed)
+    durable(store.finish().map_err(Failure::Failed)?)
 }

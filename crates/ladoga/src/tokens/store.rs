@@ -71,18 +71,25 @@ impl TokenStore {
         Ok(store)
     }
 
-    /// Replaces the file by what the tokens are now, durably.
+    /// Replaces the file by what the tokens are now. Answers why that may not be on the disk, if so: it counts all the same.
+    pub(crate) fn finish(self) -> Result<Option<String>, String> {
+        self.finish_by(sync_directory_of)
+    }
+
     #[expect(clippy::disallowed_methods, reason = "as above")]
-    pub(crate) fn finish(mut self) -> Result<(), String> {
+    fn finish_by(mut self, sync: impl FnOnce(&Path) -> io::Result<()>) -> Result<Option<String>, String> {
         let text = self.tokens.text();
         let replaced = self
             .file
             .write_all(text.as_bytes())
             .and_then(|()| self.file.sync_all())
-            .and_then(|()| fs::rename(&self.new, &self.path))
-            .and_then(|()| sync_directory_of(&self.path));
-        self.is_finished = replaced.is_ok();
-        replaced.map_err(|error| format!("cannot write {}: {error}", self.path.display()))
+            .and_then(|()| fs::rename(&self.new, &self.path));
+        replaced.map_err(|error| format!("cannot write {}: {error}", self.path.display()))?;
+        self.is_finished = true;
+        Ok(sync(&self.path).err().map(|error| {
+            let path = self.path.display();
+            format!("{path} is changed, but may not survive a power cut: cannot sync its directory: {error}")
+        }))
     }
 }
 
@@ -99,5 +106,36 @@ impl Drop for TokenStore {
         if !self.is_finished {
             let _ = fs::remove_file(&self.new);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ladoga_access::{Grant, Scope, Scopes, TokenEntry, generate};
+
+    use super::*;
+
+    /// It was said not to be written, although nodes took it; and a file that another one was about to write was removed.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "as above")]
+    fn what_is_renamed_counts_also_if_it_cannot_be_synced() {
+        let dir = std::env::temp_dir().join(format!("ladoga-tokens-{}", std::process::id()));
+        fs::create_dir_all(&dir).expect("a directory");
+        let path = dir.join("tokens");
+        let mut store = TokenStore::begin(&path).expect("no other one");
+        let (_, hash) = generate("backup", [7; 32]);
+        let (id, grant) = ("backup".to_owned(), Grant::new(Scopes::of(&Scope::ALL), []));
+        let (expires_at_ms, requests, bytes) = (None, None, None);
+        store.tokens.tokens.push(TokenEntry { id, hash, grant, expires_at_ms, requests, bytes });
+        let another = dir.join("tokens.new");
+        let failing = |_: &Path| {
+            fs::write(&another, b"of another one").expect("it has been renamed");
+            Err(io::ErrorKind::Other.into())
+        };
+        let unsynced = store.finish_by(failing).expect("it is stored").expect("it may be lost");
+        assert!(unsynced.contains("power cut") && unsynced.contains("tokens is changed"), "{unsynced}");
+        assert!(another.exists());
+        assert_eq!(TokenStore::read(&path).expect("it is stored").tokens.len(), 1);
+        fs::remove_dir_all(&dir).expect("a directory");
     }
 }

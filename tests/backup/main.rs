@@ -8,6 +8,7 @@
 //! - `killed`: commands and nodes that are killed in the middle
 //! - `requests`: the path `/v0/backup`, and who may use it
 //! - `s3`: backups in a bucket; `s3_server`: a real server for it
+//! - `shared`: several nodes in one repository
 //! - `clusters`: from three nodes to one, and to five; nodes that are missing
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
@@ -29,4 +30,5 @@ mod requests;
 mod s3;
 #[cfg(feature = "s3")]
 mod s3_server;
+mod shared;
 mod steps;

@@ -65,6 +65,19 @@ pub enum Error {
         /// The repository.
         path: PathBuf,
     },
+    /// The newest backup is asked for, and there is one of each of several.
+    #[error(
+        "{} has backups of {} nodes or clusters: say with --backup which one is meant. The newest of each: {}",
+        path.display(),
+        newest.len(),
+        newest.join("; ")
+    )]
+    SeveralOrigins {
+        /// The repository.
+        path: PathBuf,
+        /// The newest backup of each, with its nodes.
+        newest: Vec<String>,
+    },
     /// Where something is to be restored, there is something.
     #[error("{} is not empty: it has {found} in it; expected a directory that is new or empty", path.display())]
     NotEmpty {

@@ -5,6 +5,7 @@
 //! - `take`: how a checkpoint gets into it: what is there already is not read again, and nothing unverified gets in
 //! - `view`: a backup as a data directory that can only be read, so that the engine's own code checks and reads it
 //! - `verify`, `prune`: whether everything is as it was written; what is not needed any more
+//! - `origin`: whose a backup is, since several nodes and clusters may share a repository
 //! - `restore`: a data directory from a backup: the same files, or the newest cells of all nodes
 //! - `log`: what was written since a backup, for a restore to a point in time; `log_position`: where a backup ends in it; `moment`: how
 //!   a point in time is written
@@ -19,6 +20,7 @@ mod log;
 mod log_position;
 mod merged;
 mod moment;
+mod origin;
 mod prune;
 mod repository;
 mod restore;

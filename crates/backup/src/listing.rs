@@ -34,6 +34,10 @@ impl FromStr for Tag {
     }
 }
 
+pub(crate) fn hex_of_128(number: u128) -> String {
+    format!("{number:032x}")
+}
+
 /// Exactly 32 hexadecimal digits, in lower case.
 pub(crate) fn hex_128(text: &str) -> Option<u128> {
     let is_hex = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -54,6 +58,8 @@ pub struct Listed {
 /// What a checkpoint consists of, as its node tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
+    /// What its store is called; a node of an earlier release does not say.
+    pub store: Option<u128>,
     /// The tables and their levels.
     pub tables: TableList,
     /// Every file of it.
@@ -69,6 +75,8 @@ const TAIL_BYTES: u64 = 64;
 #[derive(Serialize, Deserialize)]
 struct ListingJson {
     format: u64,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    store: Option<String>,
     tables: String,
     files: Vec<ListingFileJson>,
 }
@@ -107,7 +115,7 @@ impl Listing {
             hash.update(&tail);
             files.push(Listed { file, bytes, tag: Tag(hash.digest128()) });
         }
-        Ok(Listing { tables, files })
+        Ok(Listing { store: Some(store), tables, files })
     }
 
     /// As JSON.
@@ -118,7 +126,8 @@ impl Listing {
             tag: listed.tag.to_string(),
         };
         let files = self.files.iter().map(file).collect();
-        let json = ListingJson { format: FORMAT, tables: STANDARD.encode(self.tables.encode()), files };
+        let (store, tables) = (self.store.map(hex_of_128), STANDARD.encode(self.tables.encode()));
+        let json = ListingJson { format: FORMAT, store, tables, files };
         serde_json::to_vec(&json).expect("text and numbers are JSON")
     }
 
@@ -132,6 +141,8 @@ impl Listing {
         }
         let tables = STANDARD.decode(&json.tables).ok().and_then(|bytes| TableList::decode(&bytes));
         let tables = tables.ok_or_else(|| wrong("has no list of tables that fits together"))?;
+        let store = json.store.as_deref().map(|text| hex_128(text).ok_or_else(|| wrong("names no store")));
+        let store = store.transpose()?;
         let listed = |file: &ListingFileJson| {
             let (file_name, tag) = (StoreFile::parse(&file.name)?, file.tag.parse().ok()?);
             Some(Listed { file: file_name, bytes: file.bytes, tag })
@@ -158,7 +169,7 @@ impl Listing {
         if tags.len() != files.len() {
             return Err(wrong("has one tag for two files"));
         }
-        Ok(Listing { tables, files })
+        Ok(Listing { store, tables, files })
     }
 }
 
@@ -174,7 +185,7 @@ mod tests {
             Listed { file, bytes, tag: Tag(number) }
         };
         let files = (0..).zip(tables.files()).map(of).collect();
-        Listing { tables, files }
+        Listing { store: Some(9), tables, files }
     }
 
     #[track_caller]

@@ -3,33 +3,38 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::error::Error;
 use crate::log::{Chain, files_of};
 use crate::log_position::{ChainName, LogPosition};
+use crate::origin::Origins;
 use crate::repository::{Repository, StoredName, Writing};
 
 /// What a prune removed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pruned {
     /// Backups that are left.
     pub backups_left: usize,
-    /// Backups that were removed.
-    pub backups: usize,
+    /// Backups that were removed, the oldest first: their names, and their nodes.
+    pub backups: Vec<(String, String)>,
     /// Files that were removed because no backup needs them any more, or because they were left by a crash.
     pub files: u64,
 }
 
-/// Keeps the newest backups, `keep` of them, and what they need; removes everything else. A crash in the middle leaves files that
-/// nobody needs, for the next time, and no backup without its files.
+/// Keeps the newest backups of each node or cluster, `keep` of them, and what they need; removes everything else. A crash in the middle
+/// leaves files that nobody needs, for the next time, and no backup without its files.
 ///
 /// # Panics
 /// If none is to be kept.
 pub fn prune(repository: &Repository, writing: &Writing, keep: usize) -> Result<Pruned, Error> {
     assert!(keep > 0, "callers keep one at least");
     let disk = &**repository.disk();
-    let ids = repository.ids()?;
-    let (old, kept) = ids.split_at(ids.len().saturating_sub(keep));
-    // Read before anything is removed: what a backup that cannot be read needs, nobody knows.
+    // Read before anything is removed: what a backup that cannot be read needs, and whose it is, nobody knows.
     let (mut needed, mut positions) = (BTreeSet::new(), BTreeMap::new());
-    for id in kept {
-        let backup = repository.backup(id)?;
+    let (mut origins, mut old, mut backups_left) = (Origins::default(), Vec::new(), 0);
+    for id in repository.ids()?.into_iter().rev() {
+        let backup = repository.backup(&id)?;
+        if origins.add(&backup) > keep {
+            old.push((id, backup.urls()));
+            continue;
+        }
+        backups_left += 1;
         for LogPosition { chain, sequence } in backup.nodes.iter().filter_map(|node| node.log) {
             let first = positions.entry(chain).or_insert(sequence);
             *first = sequence.min(*first);
@@ -40,7 +45,8 @@ pub fn prune(repository: &Repository, writing: &Writing, keep: usize) -> Result<
         repository.chains()?.into_iter().map(|name| repository.chain(name)).collect();
     let chains: Vec<Chain> = chains?.into_iter().flatten().collect();
     let dir = repository.backups_dir();
-    for id in old {
+    old.reverse();
+    for (id, _) in &old {
         let path = repository.manifest_path(id);
         disk.remove(&path).map_err(Error::io("remove", &path))?;
     }
@@ -52,7 +58,7 @@ pub fn prune(repository: &Repository, writing: &Writing, keep: usize) -> Result<
     // Durably gone before the first of their files is.
     disk.sync_dir(&dir).map_err(Error::io("sync directory", &dir))?;
     let files = sweep(repository, &needed)? + prune_log(repository, writing, chains, &positions)?;
-    Ok(Pruned { backups_left: kept.len(), backups: old.len(), files })
+    Ok(Pruned { backups_left, backups: old, files })
 }
 
 /// Removes segments that no backup needs any more. What is known of a chain is written first, or removed, and its files after that.

@@ -63,10 +63,10 @@ impl Repository {
             stored: taking.stored[&listed.tag],
         };
         let files = listing.files.iter().map(stored).collect();
-        let (url, tables) = (url.to_owned(), listing.tables.clone());
+        let (url, store, tables) = (url.to_owned(), listing.store, listing.tables.clone());
         let mut taken = taking.taken;
         taken.kept_files = listing.files.len() as u64 - taken.new_files;
-        Ok((NodeBackup { url, taken_ms, tables, files, log: None }, taken))
+        Ok((NodeBackup { url, store, taken_ms, tables, files, log: None }, taken))
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) enum BackupCommand {
     /// Read every byte of every backup, and name what is not as it was written
     #[command(after_help = VERIFY_HELP)]
     Verify(RepositoryArguments),
-    /// Remove all backups but the newest, and what only they needed
+    /// Remove all backups but the newest of each node or cluster, and what only they needed
     #[command(after_help = PRUNE_HELP)]
     Prune(PruneArguments),
 }
@@ -95,6 +95,8 @@ Exit codes: 0 if everything is as it was written; 1 if it is not, or cannot be r
 wrong.";
 
 const PRUNE_HELP: &str = "\
+Several nodes or clusters may share a repository: each keeps its newest. A node or cluster that is gone keeps them for good; to be rid of
+them, remove their files below backups/ (`ladoga backup list` names them), and prune. What is removed is printed, after how much it is.
 Also removes what interrupted backups have left.
 
 Example of a crontab: a backup each hour, kept for two days
@@ -173,7 +175,7 @@ fn backup_rate(text: &str) -> Result<BackupRate, String> {
 pub(crate) struct PruneArguments {
     #[command(flatten)]
     pub(crate) changed: ChangedArguments,
-    /// How many backups to keep, at least 1
+    /// How many backups to keep of each node or cluster, at least 1
     #[arg(long, value_name = "N", value_parser = parse_keep)]
     pub(crate) keep: NonZeroUsize,
 }
@@ -199,6 +201,8 @@ backup for each of its nodes, then start all of them. Versions, times of expiry 
 A cluster that keeps keys on fewer nodes than it has, and has the same nodes as before, can be restored with --node: then each
 directory has what that node had.
 
+If the repository has backups of several nodes or clusters, say with --backup which one is meant, or with --node, if only one has that URL.
+
 With --at, everything is as it was at that time: from the newest backup that has nothing later, and the log of each node that was
 fetched since (`ladoga serve --keep-log`, `ladoga backup log`). `ladoga backup list` shows the times that can be restored; any other
 is refused. A value that was there then and has expired by now has expired.
@@ -221,7 +225,7 @@ pub(crate) struct RestoreArguments {
     /// Directory of the backups, or a bucket: `s3://BUCKET/PREFIX`
     #[arg(long, value_name = "DIR")]
     pub(crate) from: PathBuf,
-    /// Which backup, as `ladoga backup list` names it [default: the newest]
+    /// Which backup, as `ladoga backup list` names it [default: the newest, if all are of one node or cluster]
     #[arg(long, value_name = "ID")]
     pub(crate) backup: Option<String>,
     /// Data directory to make; new or empty

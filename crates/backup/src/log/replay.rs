@@ -14,6 +14,7 @@ use super::span::{BackupLogs, Span};
 use crate::error::Error;
 use crate::merged::of_any_cluster;
 use crate::moment::text_of_ms;
+use crate::origin::Origins;
 use crate::repository::{Backup, Repository};
 use crate::restore::{GROUP_BYTES, Restored, SCRATCH, copy_files, lock_empty, open_scratch, write_merged};
 use crate::slots::empty_slot;
@@ -146,14 +147,18 @@ impl LeftOut {
     }
 }
 
-/// The newest backup from which one can get there. Damaged ones are passed over: from an older one that has everything behind it up to
+/// The newest backup from which one can get there, if no other node or cluster has one. Damaged ones are passed over: from an older one that has everything behind it up to
 /// that time, one gets to the same.
 fn base(repository: &Repository, at_ms: u64, wanted: Option<&str>) -> Result<(Backup, Vec<Error>), Error> {
     let (mut spans, mut missing) = (Vec::<Span>::new(), None);
-    let mut passed_over = Vec::new();
+    let (mut passed_over, mut base, mut origins) = (Vec::new(), None, Origins::default());
     let ids = wanted.map_or_else(|| repository.ids(), |id| Ok(vec![id.to_owned()]))?;
     for id in ids.into_iter().rev() {
         let found = repository.backup(&id).and_then(|backup| {
+            // Older ones are looked at only for what another node or cluster has of that time.
+            if origins.have(&backup) {
+                return Ok((None, None, backup));
+            }
             let logs = repository.logs_of(&backup)?;
             let span = logs.span();
             let is_short = span.is_none_or(|span| span.until_ms < at_ms);
@@ -162,17 +167,24 @@ fn base(repository: &Repository, at_ms: u64, wanted: Option<&str>) -> Result<(Ba
         });
         let (span, missing_here, backup) = match found {
             Err(error @ Error::Damaged { .. }) if wanted.is_none() => {
-                passed_over.push(error);
+                if base.is_none() {
+                    passed_over.push(error);
+                }
                 continue;
             }
             found => found?,
         };
         if span.is_some_and(|span| (span.from_ms..=span.until_ms).contains(&at_ms)) {
-            return Ok((backup, passed_over));
+            origins.add(&backup);
+            base.get_or_insert(backup);
         }
         // Of the newest one that could have led there.
         missing = missing.or(missing_here);
         spans.extend(span);
+    }
+    origins.expect_one(repository)?;
+    if let Some(base) = base {
+        return Ok((base, passed_over));
     }
     let mut missing = missing.unwrap_or_default();
     missing.extend(passed_over.iter().map(Error::to_string));

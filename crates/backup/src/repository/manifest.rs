@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::{FORMAT, StoredName};
 use crate::error::Error;
-use crate::listing::{FILE_BYTES_MAX, hex_128};
+use crate::listing::{FILE_BYTES_MAX, hex_128, hex_of_128};
 use crate::log_position::LogPosition;
 
 /// A backup.
@@ -45,6 +45,8 @@ pub struct Missing {
 pub struct NodeBackup {
     /// Where the node was.
     pub url: String,
+    /// What its store is called, wherever the node is; an earlier release does not say.
+    pub store: Option<u128>,
     /// When its checkpoint was complete, in milliseconds since 1970, by its clock.
     pub taken_ms: u64,
     /// Its tables and their levels.
@@ -96,6 +98,8 @@ struct Json {
 #[derive(Serialize, Deserialize)]
 struct JsonNode {
     url: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    store: Option<String>,
     taken_ms: u64,
     tables: String,
     files: Vec<JsonFile>,
@@ -158,6 +162,17 @@ impl Backup {
     /// The nodes of all its parts have so many bytes.
     pub fn bytes(&self) -> u64 {
         self.nodes.iter().map(NodeBackup::bytes).fold(0, u64::saturating_add)
+    }
+
+    /// Its nodes, by their URLs, in words.
+    pub fn urls(&self) -> String {
+        let urls: Vec<&str> = self.nodes.iter().map(|node| &*node.url).collect();
+        urls.join(" ")
+    }
+
+    /// Whether it is of this node, or of its cluster.
+    pub(crate) fn is_of_node(&self, url: &str) -> bool {
+        self.nodes.iter().any(|node| node.url == url) || self.cluster.iter().any(|node| node == url)
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -231,6 +246,7 @@ fn json_of(node: &NodeBackup) -> JsonNode {
     };
     JsonNode {
         url: node.url.clone(),
+        store: node.store.map(hex_of_128),
         taken_ms: node.taken_ms,
         tables: STANDARD.encode(node.tables.encode()),
         files: node.files.iter().zip(levels).map(file).collect(),
@@ -264,7 +280,9 @@ fn node_of(json: &JsonNode) -> Result<NodeBackup, String> {
         None => None,
         Some(json) => Some(position(json).ok_or("its place in the log is none")?),
     };
-    Ok(NodeBackup { url: json.url.clone(), taken_ms: json.taken_ms, tables, files, log })
+    let store = json.store.as_deref().map(|text| hex_128(text).ok_or("its store has no name"));
+    let (url, store) = (json.url.clone(), store.transpose()?);
+    Ok(NodeBackup { url, store, taken_ms: json.taken_ms, tables, files, log })
 }
 
 /// A file, if it is this one, and as long as its tables say.

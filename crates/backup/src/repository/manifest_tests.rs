@@ -17,7 +17,7 @@ fn node(url: &str, place: u128) -> NodeBackup {
         StoredFile { file, bytes, stored: StoredName { tag, hash: u128::MAX - number } }
     };
     let files = (0..).zip(tables.files()).map(of).collect();
-    NodeBackup { url: url.to_owned(), taken_ms: 3, tables, files, log: None }
+    NodeBackup { url: url.to_owned(), store: Some(place), taken_ms: 3, tables, files, log: None }
 }
 
 fn alone() -> Backup {
@@ -85,6 +85,7 @@ fn names_that_lead_elsewhere_are_refused() {
         expect_refused(&alone(), "/nodes/0/files/0/stored", name.into(), "which is no name");
     }
     expect_refused(&alone(), "/nodes/0/url", "\u{1b}[2J".into(), "expected a URL");
+    expect_refused(&alone(), "/nodes/0/store", "1".into(), "its store has no name");
     expect_refused(&of_a_cluster(), "/missing/0/url", "http://c\n".into(), "expected a URL");
 }
 

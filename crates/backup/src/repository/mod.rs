@@ -205,12 +205,6 @@ impl Repository {
         Ok(backup)
     }
 
-    /// The newest backup.
-    pub fn newest(&self) -> Result<Backup, Error> {
-        let newest = self.ids()?.pop().ok_or_else(|| Error::NoBackups { path: self.dir.clone() })?;
-        self.backup(&newest)
-    }
-
     /// A name for a backup that begins now, newer than all that there are.
     pub fn new_id(&self, env: &Env) -> Result<String, Error> {
         let newest = self.ids()?.pop();

@@ -20,10 +20,13 @@ pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
     if let Some(at_ms) = arguments.at {
         return restore_to(&env, &repository, at_ms, arguments);
     }
-    let backup = match &arguments.backup {
-        Some(id) => repository.backup(id)?,
-        None => repository.newest()?,
+    let (backup, unread) = match &arguments.backup {
+        Some(id) => (repository.backup(id)?, Vec::new()),
+        None => repository.newest(arguments.node.as_deref())?,
     };
+    for error in &unread {
+        complain(format_args!("{error}; nobody knows whose backup it is"));
+    }
     let mut shown = Shown::new("restored");
     let target = &arguments.data;
     let (restored, what) = match files_of(&backup, arguments)? {
@@ -37,8 +40,9 @@ pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
         }
     };
     drop(shown);
-    let (size, dir) = (format_size(restored.bytes), target.display());
-    writeln!(output(), "{dir}: {}, {size}, of the backup {}", counted(restored.count, what), backup.id)?;
+    let (size, dir, urls) = (format_size(restored.bytes), target.display(), backup.urls());
+    let count = counted(restored.count, what);
+    writeln!(output(), "{dir}: {count}, {size}, of the backup {} of {urls}", backup.id)?;
     Ok(())
 }
 
@@ -64,7 +68,11 @@ fn restore_to(
         ));
     }
     let (dir, at, size) = (target.display(), text_of_ms(at_ms), format_size(restored.bytes));
-    writeln!(output(), "{dir}: as of {at}, {size}, of the backup {} and the log behind it", backup.id)?;
+    let (id, urls) = (&backup.id, backup.urls());
+    writeln!(
+        output(),
+        "{dir}: as of {at}, {size}, of the backup {id} of {urls} and the log behind it"
+    )?;
     Ok(())
 }
 

@@ -36,7 +36,11 @@ pub(crate) fn backup(command: &BackupCommand) -> Result<(), Failure> {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        Failure::Failed(error.to_string())
+        match error {
+            // What is meant has to be typed.
+            Error::SeveralOrigins { .. } => Failure::Usage(error.to_string()),
+            error => Failure::Failed(error.to_string()),
+        }
     }
 }
 
@@ -53,7 +57,6 @@ fn list(dir: &Path) -> Result<(), Failure> {
                 continue;
             }
         };
-        let nodes: Vec<&str> = backup.nodes.iter().map(|node| &*node.url).collect();
         let missing: Vec<&str> = backup.missing.iter().map(|node| &*node.url).collect();
         let without =
             if missing.is_empty() { String::new() } else { format!(", without {}", missing.join(" ")) };
@@ -65,7 +68,7 @@ fn list(dir: &Path) -> Result<(), Failure> {
                 String::new()
             }
         };
-        writeln!(out, "{id}  {}  {}{without}{log}", format_size(backup.bytes()), nodes.join(" "))?;
+        writeln!(out, "{id}  {}  {}{without}{log}", format_size(backup.bytes()), backup.urls())?;
     }
     match damaged {
         0 => Ok(()),
@@ -84,11 +87,12 @@ fn verify_all(dir: &Path) -> Result<(), Failure> {
     }
     let size = format_size(verified.bytes);
     let (backups, files) = (counted(verified.backups as u64, "backup"), counted(verified.files, "file"));
-    writeln!(output(), "{}: {backups}, {files}, {size}", dir.display())?;
+    let mut out = output();
+    writeln!(out, "{}: {backups}, {files}, {size}", dir.display())?;
     if verified.unnamed_files > 0 {
         let (unnamed, size) = (counted(verified.unnamed_files, "file"), format_size(verified.unnamed_bytes));
         writeln!(
-            output(),
+            out,
             "besides, {unnamed} of {size} that no backup names: of a backup that was not completed, or whose file below backups/ is gone"
         )?;
     }
@@ -97,7 +101,7 @@ fn verify_all(dir: &Path) -> Result<(), Failure> {
             "there is no backup in {}, so nothing can be restored from it: run `ladoga backup create`",
             dir.display()
         ))),
-        0 => Ok(writeln!(output(), "no problem found")?),
+        0 => Ok(writeln!(out, "no problem found")?),
         1 => Err(Failure::Failed("1 problem found, named above".to_owned())),
         count => Err(Failure::Failed(format!("{count} problems found, named above"))),
     }
@@ -108,9 +112,14 @@ fn remove_old(arguments: &PruneArguments) -> Result<(), Failure> {
     let repository = repository::open(&env, &arguments.changed.repository.to)?;
     let writing = turn::lock(&env, &repository, &arguments.changed)?;
     let pruned = prune(&repository, &writing, arguments.keep.get())?;
-    let (backups, files) = (counted(pruned.backups as u64, "backup"), counted(pruned.files, "file"));
+    let (backups, files) = (counted(pruned.backups.len() as u64, "backup"), counted(pruned.files, "file"));
     let left = counted(pruned.backups_left as u64, "backup");
-    Ok(writeln!(output(), "removed {backups} and {files}; {left} left")?)
+    let mut out = output();
+    writeln!(out, "removed {backups} and {files}; {left} left")?;
+    for (id, nodes) in &pruned.backups {
+        writeln!(out, "removed {id}  {nodes}")?;
+    }
+    Ok(())
 }
 
 /// Progress on a terminal; nothing elsewhere.

@@ -1,7 +1,7 @@
 use std::fs;
 
 use crate::steps::{backup, create, created, restore, stored, text};
-use crate::support::{Directory, Node, Random, flip_bit, value};
+use crate::support::{Directory, Ladoga, Node, Random, closed_pipe, flip_bit, value};
 
 #[test]
 fn a_flipped_bit_is_named_and_restored_nowhere() {
@@ -68,6 +68,24 @@ fn a_damaged_list_of_a_backup_is_named_and_nothing_is_pruned_by_it() {
     fs::write(&files[0], b"short").expect("a file");
     created(&repository, &node.url());
     backup("verify", &repository, &[]).expect_success();
+}
+
+/// It was, if nobody read how much had been verified: `verify | head -1` in a script.
+#[test]
+fn damage_is_no_success_if_nobody_reads() {
+    let (node, directory) = (Node::start(), Directory::new());
+    let repository = directory.path().join("backups");
+    node.connect().put("large", &value(1, 700_000));
+    let ids = [0, 1].map(|_| created(&repository, &node.url()));
+    let unread = |command: &str| {
+        Ladoga::new(["backup", command, "--to", &text(&repository)]).stdout(closed_pipe()).run()
+    };
+    unread("verify").expect_success();
+    unread("list").expect_success();
+    flip_bit(&stored(&repository)[0], 300, 1);
+    unread("verify").expect_failure(1, &["1 problem found"]);
+    flip_bit(&repository.join("backups").join(format!("{}.json", ids[1])), 100, 1);
+    unread("list").expect_failure(1, &["not all backups can be read"]);
 }
 
 #[test]

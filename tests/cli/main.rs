@@ -6,6 +6,7 @@
 //! - `client`: `get`, `put`, `delete`, `range`, `status`; `ranges`: parts of a range, and how many keys it has
 //! - `batch`: many operations from a file; `transfer`: all records into a file, and back; `copy`: all records from one node to another
 //! - `reasons`: what cannot be read, printed or opened is named, and one is not many
+//! - `unread`: nobody reads the output of those that have work to do
 //! - `changes`: `ladoga changes`, over the crash of a node
 //! - `strangers`: what servers answer that are no nodes
 //! - `repair`: `ladoga repair`, against a server that answers as a test says
@@ -27,3 +28,4 @@ mod repair;
 mod settings;
 mod strangers;
 mod transfer;
+mod unread;

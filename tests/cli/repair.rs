@@ -2,7 +2,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::thread;
 
-use crate::support::{Ladoga, Outcome};
+use crate::support::{Ladoga, Outcome, closed_pipe};
 
 /// The report of a node whose repair needs no other node.
 fn report(session: &str, completed: u64) -> String {
@@ -13,6 +13,10 @@ fn report(session: &str, completed: u64) -> String {
 
 /// Runs the command against a server that gives these answers, one after the other, and is gone then.
 fn repair(answers: Vec<(u16, String)>) -> Outcome {
+    repair_by(answers, |command| command)
+}
+
+fn repair_by(answers: Vec<(u16, String)>, with: impl Fn(Ladoga) -> Ladoga) -> Outcome {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let server = thread::spawn(move || {
@@ -26,7 +30,7 @@ fn repair(answers: Vec<(u16, String)>) -> Outcome {
             stream.write_all(format!("{head}{body}").as_bytes()).expect("a client that reads");
         }
     });
-    let outcome = Ladoga::new(["repair", "--url", &url]).run();
+    let outcome = with(Ladoga::new(["repair", "--url", &url])).run();
     server.join().expect("a client that asks for all of it");
     outcome
 }
@@ -45,8 +49,12 @@ fn a_repair_is_complete_once_its_number_is() {
 /// The command waited forever for a number that the node had forgotten.
 #[test]
 fn a_node_that_is_restarted_forgets_that_it_was_asked() {
-    let answers = vec![(200, report("a", 4)), (202, "5\n".to_owned()), (200, report("b", 0))];
-    repair(answers).expect_failure(1, &["restarted", "repeat the command"]);
+    let (before, after) = (report("a", 4), report("b", 0));
+    let answers = vec![(200, before.clone()), (202, "5\n".to_owned()), (200, before), (200, after)];
+    repair(answers.clone()).expect_failure(1, &["restarted", "repeat the command"]);
+    // It ended with its first line.
+    let unread = repair_by(answers, |command| command.stdout(closed_pipe()));
+    unread.expect_failure(1, &["restarted"]);
 }
 
 #[test]

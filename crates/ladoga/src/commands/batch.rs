@@ -2,7 +2,7 @@ use std::io::{BufWriter, Read, Write};
 
 use super::lines::{Input, open};
 use super::tally::{ProgressLine, Tally};
-use super::{Failure, node_url, output};
+use super::{Failure, node_url, output_of_work};
 use crate::batch_arguments::BatchArguments;
 use crate::client::{NDJSON, Request, Response, Url};
 
@@ -18,7 +18,7 @@ pub(crate) fn batch(arguments: &BatchArguments) -> Result<(), Failure> {
     if arguments.atomic {
         return atomic(&url, input);
     }
-    let mut out = BufWriter::new(output());
+    let mut out = BufWriter::new(output_of_work());
     let is_watched = out.get_ref().is_terminal();
     let (mut tally, mut progress) = (Tally::default(), ProgressLine::of("operations"));
     let read = |response: Response| {
@@ -73,7 +73,7 @@ fn atomic(url: &Url, input: Box<dyn Read + Send>) -> Result<(), Failure> {
     if response.status != 200 && !response.is_of_type(NDJSON) {
         return Err(Failure::refused(response));
     }
-    let (status, mut out) = (response.status, output());
+    let (status, mut out) = (response.status, output_of_work());
     response.lines(|piece| out.write_all(piece).map_err(Failure::from))?;
     out.flush()?;
     if status == 200 {

@@ -11,7 +11,7 @@ use rcgen::{
     KeyPair, KeyUsagePurpose, PublicKeyData, date_time_ymd,
 };
 
-use super::{Failure, complain, output};
+use super::{Failure, complain, output, output_of_work};
 use crate::certs_arguments::{AddCertsArguments, CertsCommand, CreateCertsArguments, Names, ShowArguments};
 
 /// Only who owns a key may read it.
@@ -229,7 +229,7 @@ fn show(arguments: &ShowArguments) -> Result<(), Failure> {
     let content = read_bounded(path).map_err(|error| failed(&error))?;
     let found = certificates(&content).map_err(|error| failed(&error))?;
     let now_ms = ladoga_env::real::env()?.clock.wall_ms();
-    let mut out = output();
+    let mut out = output_of_work();
     for certificate in &found {
         let certificate = Certificate::parse(certificate).map_err(|error| failed(&error))?;
         let at = |since_s: i64| moment_text(u64::try_from(since_s).unwrap_or(0).saturating_mul(1_000));

@@ -2,7 +2,7 @@ use std::io::{IsTerminal, Write, stderr};
 
 use ladoga_storage::Error;
 
-use super::{Failure, complain, counted, output};
+use super::{Failure, complain, counted, output_of_work};
 use crate::arguments::CheckArguments;
 use crate::settings::format_size;
 
@@ -36,7 +36,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     for problem in &problems {
         complain(format_args!("{problem}"));
     }
-    let mut out = output();
+    let mut out = output_of_work();
     writeln!(
         out,
         "{}: {}, {}, {}, {}, {} in the log",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Failure, counted, node_url, output};
+use super::{Failure, counted, node_url, output_of_work};
 use crate::arguments::NodeArguments;
 use crate::client::{ClientError, Request, Response, Url};
 
@@ -28,7 +28,7 @@ pub(crate) fn repair(arguments: &NodeArguments) -> Result<(), Failure> {
             "{url} answered the request to repair with '{number}', expected a smaller number"
         ))
     })?;
-    let mut last = String::new();
+    let (mut out, mut last) = (output_of_work(), String::new());
     loop {
         let Some(report) = report(&url)? else {
             return Err(Failure::Failed(format!("{url} is not part of a cluster")));
@@ -42,12 +42,12 @@ pub(crate) fn repair(arguments: &NodeArguments) -> Result<(), Failure> {
         let repair = &report["repair"];
         let line = progress(repair);
         if line != last {
-            writeln!(output(), "{line}")?;
+            writeln!(out, "{line}")?;
             last = line;
         }
         if repair["completed"].as_u64().is_some_and(|completed| completed >= number) {
             return match shortcoming(&report) {
-                None => Ok(writeln!(output(), "{url}: has all data of the other nodes")?),
+                None => Ok(writeln!(out, "{url}: has all data of the other nodes")?),
                 Some(why) => Err(Failure::Failed(format!("the repair is not complete: {why}"))),
             };
         }

@@ -52,7 +52,7 @@ use std::fmt;
 use std::io::{Write, stderr};
 use std::process::ExitCode;
 
-use output::output;
+use output::{output, output_of_work};
 use target::{NodeFlags, node_url};
 
 use crate::client::{ClientError, Response};
@@ -65,7 +65,7 @@ pub(crate) enum Failure {
     Usage(String),
     /// It could be, and did not work.
     Failed(String),
-    /// The reader of standard output is gone, which is no failure.
+    /// The reader of standard output is gone, and there was nothing to do but to print: that is no failure.
     NobodyListens,
 }
 

@@ -7,7 +7,7 @@ use ladoga_backup::{
 use ladoga_env::Env;
 
 use super::backup::Shown;
-use super::{Failure, complain, counted, output, repository};
+use super::{Failure, complain, counted, output_of_work, repository};
 use crate::backup_arguments::RestoreArguments;
 use crate::settings::{format_size, raise_descriptor_limit};
 
@@ -42,7 +42,7 @@ pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
     drop(shown);
     let (size, dir, urls) = (format_size(restored.bytes), target.display(), backup.urls());
     let count = counted(restored.count, what);
-    writeln!(output(), "{dir}: {count}, {size}, of the backup {} of {urls}", backup.id)?;
+    writeln!(output_of_work(), "{dir}: {count}, {size}, of the backup {} of {urls}", backup.id)?;
     Ok(())
 }
 
@@ -70,7 +70,7 @@ fn restore_to(
     let (dir, at, size) = (target.display(), text_of_ms(at_ms), format_size(restored.bytes));
     let (id, urls) = (&backup.id, backup.urls());
     writeln!(
-        output(),
+        output_of_work(),
         "{dir}: as of {at}, {size}, of the backup {id} of {urls} and the log behind it"
     )?;
     Ok(())

@@ -3,7 +3,7 @@ use std::io::Write;
 use ladoga_backup::{Backup, Error, LogPosition, NodeBackup, Repository, Taken, Writing};
 use ladoga_env::Env;
 
-use super::super::{Failure, complain, counted, node_url, output};
+use super::super::{Failure, complain, counted, node_url, output_of_work};
 use super::Shown;
 use super::checkpoint::Checkpoint;
 use super::cut::Cut;
@@ -129,5 +129,5 @@ fn tell(backup: &Backup, taken: Taken) -> Result<(), Failure> {
     let (new, kept) = (counted(taken.new_files, "file"), taken.kept_files);
     let (size, copied) = (format_size(backup.bytes()), format_size(taken.new_bytes));
     let verb = if kept == 1 { "was" } else { "were" };
-    Ok(writeln!(output(), "{}  {size}; {new} of {copied} copied, {kept} {verb} there", backup.id)?)
+    Ok(writeln!(output_of_work(), "{}  {size}; {new} of {copied} copied, {kept} {verb} there", backup.id)?)
 }

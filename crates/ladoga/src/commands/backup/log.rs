@@ -2,7 +2,7 @@ use std::io::Write;
 
 use ladoga_backup::{Chain, Repository, text_of_ms};
 
-use super::super::{Failure, complain, counted, node_url, output};
+use super::super::{Failure, complain, counted, node_url, output_of_work};
 use super::cut::too_few;
 use super::logs::Logs;
 use super::paced::Pace;
@@ -37,7 +37,7 @@ pub(super) fn log(arguments: &LogArguments) -> Result<(), Failure> {
             too_few(missing, all, ack)
         )));
     }
-    Ok(writeln!(output(), "log up to {}; {segments}, {size} copied", text_of_ms(fetched.reaches_ms))?)
+    Ok(writeln!(output_of_work(), "log up to {}; {segments}, {size} copied", text_of_ms(fetched.reaches_ms))?)
 }
 
 fn has_base(repository: &Repository, chain: &Chain) -> Result<bool, Failure> {

@@ -19,7 +19,7 @@ use std::path::Path;
 
 use ladoga_backup::{Error, Progress, prune, verify};
 
-use super::{Failure, complain, counted, output, repository};
+use super::{Failure, complain, counted, output_of_work, repository};
 use crate::backup_arguments::{BackupCommand, PruneArguments};
 use crate::settings::format_size;
 
@@ -47,7 +47,7 @@ impl From<Error> for Failure {
 fn list(dir: &Path) -> Result<(), Failure> {
     let env = ladoga_env::real::env()?;
     let repository = repository::open(&env, dir)?;
-    let (mut out, mut damaged) = (output(), 0);
+    let (mut out, mut damaged) = (output_of_work(), 0);
     for id in repository.ids()? {
         let backup = match repository.backup(&id) {
             Ok(backup) => backup,
@@ -87,7 +87,7 @@ fn verify_all(dir: &Path) -> Result<(), Failure> {
     }
     let size = format_size(verified.bytes);
     let (backups, files) = (counted(verified.backups as u64, "backup"), counted(verified.files, "file"));
-    let mut out = output();
+    let mut out = output_of_work();
     writeln!(out, "{}: {backups}, {files}, {size}", dir.display())?;
     if verified.unnamed_files > 0 {
         let (unnamed, size) = (counted(verified.unnamed_files, "file"), format_size(verified.unnamed_bytes));
@@ -114,7 +114,7 @@ fn remove_old(arguments: &PruneArguments) -> Result<(), Failure> {
     let pruned = prune(&repository, &writing, arguments.keep.get())?;
     let (backups, files) = (counted(pruned.backups.len() as u64, "backup"), counted(pruned.files, "file"));
     let left = counted(pruned.backups_left as u64, "backup");
-    let mut out = output();
+    let mut out = output_of_work();
     writeln!(out, "removed {backups} and {files}; {left} left")?;
     for (id, nodes) in &pruned.backups {
         writeln!(out, "removed {id}  {nodes}")?;

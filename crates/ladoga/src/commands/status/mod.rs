@@ -12,7 +12,7 @@ mod watch;
 use std::io::Write;
 
 use super::cluster::{ask, report, table, text_of};
-use super::{Failure, node_url, output};
+use super::{Failure, node_url, output_of_work};
 use crate::client::Url;
 use crate::status_arguments::StatusArguments;
 
@@ -41,9 +41,10 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<(), Failure> {
         503 => ("not ready".to_owned(), Some(ready.refusal())),
         _ => return Err(Failure::refused(ready)),
     };
-    writeln!(output(), "{url}: {state}")?;
+    let mut out = output_of_work();
+    writeln!(out, "{url}: {state}")?;
     if let Some(report) = report(&url)? {
-        output().write_all(table(&report).as_bytes())?;
+        out.write_all(table(&report).as_bytes())?;
     }
     match why_not {
         None => Ok(()),

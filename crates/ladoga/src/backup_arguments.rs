@@ -71,8 +71,9 @@ Exit codes: 0 if there is a new backup, whose name is printed; 1 if there is non
 const LOG_HELP: &str = "\
 The node has to run with --keep-log; so has each node of its cluster. What they keep of their logs is fetched, up to now; what the repository
 has already is not fetched again, so this takes a moment. With it, `ladoga restore --at TIME` makes what there was at any time since a
-backup. `ladoga backup create` fetches the log as well. A node of a cluster may be missing, as for `backup create`: see --ack. If a part of the log is missing, because the node has not kept it for long enough or did
-not run with --keep-log, a line on standard error says so: take a backup then.
+backup. `ladoga backup create` fetches the log as well. A node of a cluster may be missing, as for `backup create`: see --ack. If a part of
+the log is missing, because the node has not kept it for long enough or did not run with --keep-log, a line on standard error says so, and
+the exit code is 1, once: take a backup then. What comes behind the gap is fetched all the same.
 
 Commands that change one repository wait for each other: see --wait.
 

@@ -30,14 +30,19 @@ pub(super) fn log(arguments: &LogArguments) -> Result<(), Failure> {
         }
     }
     let (segments, size) = (counted(fetched.segments, "segment"), format_size(fetched.bytes));
-    let (missing, all, ack) = (fetched.missing.len(), fetched.all, fetched.ack);
+    let (missing, broken, all, ack) = (fetched.missing.len(), fetched.broken, fetched.all, fetched.ack);
     if missing >= ack {
         return Err(Failure::Failed(format!(
             "{segments}, {size} copied, but the log goes no further: {}",
             too_few(missing, all, ack)
         )));
     }
-    Ok(writeln!(output_of_work(), "log up to {}; {segments}, {size} copied", text_of_ms(fetched.reaches_ms))?)
+    writeln!(output_of_work(), "log up to {}; {segments}, {size} copied", text_of_ms(fetched.reaches_ms))?;
+    if broken > 0 && missing + broken >= ack {
+        let reason = "not all of the log was there to be fetched, as named above: run `ladoga backup create`";
+        return Err(Failure::Failed(reason.to_owned()));
+    }
+    Ok(())
 }
 
 fn has_base(repository: &Repository, chain: &Chain) -> Result<bool, Failure> {

@@ -23,6 +23,8 @@ pub(super) struct Fetched {
     pub(super) chains: Vec<Chain>,
     /// Nodes whose log does not go as far.
     pub(super) missing: Vec<Missing>,
+    /// How many others have a gap in their logs that was not known before.
+    pub(super) broken: usize,
     pub(super) segments: u64,
     pub(super) bytes: u64,
     /// Up to when everything is there.
@@ -70,13 +72,15 @@ impl<'c> Logs<'c> {
 
     /// Fetches them, one after the other.
     pub(super) fn fetch(mut self, repository: &Repository, writing: &Writing) -> Result<Fetched, Failure> {
-        let (mut chains, mut segments, mut bytes) = (Vec::new(), 0, 0);
+        let (mut chains, mut broken, mut segments, mut bytes) = (Vec::new(), 0, 0, 0);
         for (name, mut log) in std::mem::take(&mut self.nodes) {
             match repository.ship(writing, (&name, self.reaches_ms_max), &mut log) {
                 Ok(shipped) => {
                     tell_gaps(&shipped);
                     (segments, bytes) = (segments + shipped.segments, bytes + shipped.bytes);
-                    if !shipped.is_whole {
+                    if shipped.is_whole {
+                        broken += usize::from(!shipped.gaps.is_empty());
+                    } else {
                         self.miss(
                             &name,
                             "it lacks some of what it acknowledged, and is being rebuilt".to_owned(),
@@ -93,7 +97,7 @@ impl<'c> Logs<'c> {
         // A node on its own says it itself.
         let reaches_ms = chains.iter().map(|chain: &Chain| chain.reaches_ms).max().unwrap_or(0);
         let reaches_ms = self.reaches_ms_max.min(reaches_ms);
-        Ok(Fetched { all, ack, chains, missing, segments, bytes, reaches_ms })
+        Ok(Fetched { all, ack, chains, missing, broken, segments, bytes, reaches_ms })
     }
 }
 

@@ -2,12 +2,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use ladoga_model::{Stamp, Version};
-use ladoga_service::Error;
+use ladoga_service::{Error, StoreError};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::admission::{Admission, StampOfUpdate};
 use crate::store::{CellGate, CellOrder, Passage};
-use crate::versions::VersionClock;
+use crate::versions::{IN_A_ROW_MAX, VersionClock};
 
 /// How many fences there are. Two keys that share one cost each other a version now and then, and nothing else.
 const FENCES: usize = 4 << 10;
@@ -119,6 +119,9 @@ impl Admission for Arc<LoneVersions> {
     /// All within one millisecond: who restores what there was at a point in time gets all of them, or none.
     fn stamps_together(&self, keys: &[&[u8]]) -> Result<Vec<StampOfUpdate>, Error> {
         let (count, first) = (keys.len() as u64, Arc::new(OnceLock::new()));
+        if count > IN_A_ROW_MAX {
+            return Err(StoreError::TooManyTogether { cells: count, cells_max: IN_A_ROW_MAX }.into());
+        }
         let stamp_of = |(place, key): (u64, &&[u8])| -> StampOfUpdate {
             let (versions, first, key_hash) = (Arc::clone(self), Arc::clone(&first), xxh3_64(key));
             Box::new(move || {
@@ -195,6 +198,27 @@ mod tests {
         );
         let late = Version { timestamp: given[2] - 1, node: 0 };
         assert!(matches!(versions.pass(xxh3_64(b"a"), late), Passage::Renewed(_)));
+    }
+
+    /// Those of the next millisecond were left out by a restore to this one.
+    #[test]
+    fn more_than_one_millisecond_has_versions_for_are_refused() {
+        let clock = SimClock::new();
+        let versions = Arc::new(LoneVersions::new(VersionClock::new(Arc::new(clock))));
+        versions.stamp();
+        let names: Vec<[u8; 4]> = (0..=1 << 16_u32).map(u32::to_be_bytes).collect();
+        let keys: Vec<&[u8]> = names.iter().map(<[u8; 4]>::as_slice).collect();
+        let Err(Error::Store(StoreError::TooManyTogether { cells, cells_max })) =
+            versions.stamps_together(&keys)
+        else {
+            panic!("they are too many")
+        };
+        assert_eq!((cells, cells_max), (65_537, 65_536));
+        let stamps = versions.stamps_together(&keys[1..]).expect("as many as there are");
+        let given: Vec<u64> = stamps.into_iter().map(|stamp| stamp().version.timestamp).collect();
+        let moments: std::collections::BTreeSet<u64> =
+            given.iter().map(|&it| HybridClock::wall_ms(it)).collect();
+        assert!(given.is_sorted() && moments.len() == 1, "{moments:?}");
     }
 
     #[test]

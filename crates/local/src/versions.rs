@@ -4,6 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ladoga_env::Clock;
 use ladoga_model::HybridClock;
 
+/// How many timestamps there are of one millisecond.
+pub(crate) const IN_A_ROW_MAX: u64 = HybridClock::at_wall_ms(1);
+
 /// The hybrid clock of a node, for all its threads: every timestamp is after all that were given before, on
 /// whichever thread, so a write that follows an acknowledged one is newer.
 pub struct VersionClock {
@@ -50,7 +53,11 @@ impl VersionClock {
     }
 
     /// The first of so many timestamps in a row, all of one millisecond: so no moment lies between two of them.
+    ///
+    /// # Panics
+    /// If a millisecond has fewer.
     pub fn next_in_a_row(&self, count: u64) -> u64 {
+        assert!(count <= IN_A_ROW_MAX, "callers refuse what is more");
         let (time_ms, mut last) = (self.clock.wall_ms(), self.last.load(Ordering::Relaxed));
         loop {
             let next = HybridClock::following(last, time_ms);

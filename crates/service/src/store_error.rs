@@ -49,6 +49,16 @@ pub enum StoreError {
         /// How many there may be.
         bytes_max: u64,
     },
+    /// More cells are to be written all or none than there are versions of one moment.
+    #[error(
+        "the operations write {cells} keys, and at most {cells_max} can be written all or nothing; send fewer at a time"
+    )]
+    TooManyTogether {
+        /// How many they are.
+        cells: u64,
+        /// How many there may be.
+        cells_max: u64,
+    },
     /// Some of the cells are older than what was promised about their keys: those are not written, all others are.
     #[error("{} of the cells are older than what was promised to a conditional write", .0.len())]
     Fenced(Vec<FencedCell>),

@@ -304,7 +304,9 @@ impl From<StoreError> for Refusal {
             StoreError::Unreachable { reason } => Refusal::unavailable(reason),
             StoreError::Unreadable { reason } => Refusal::unreadable(reason),
             StoreError::TooFewReplicas(too_few) => Refusal::too_few_replicas(too_few.to_string()),
-            StoreError::TooLargeTogether { .. } => Refusal::batch_too_large(error),
+            StoreError::TooLargeTogether { .. } | StoreError::TooManyTogether { .. } => {
+                Refusal::batch_too_large(error)
+            }
             StoreError::Fenced(_) => {
                 Refusal::over_capacity("the key is being changed by a conditional request")
             }

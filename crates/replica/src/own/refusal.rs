@@ -13,7 +13,8 @@ pub(crate) fn refusal(error: &StoreError) -> Refusal {
         | StoreError::Unreachable { .. }
         | StoreError::TooFewReplicas(_)
         | StoreError::Fenced(_)
-        | StoreError::TooLargeTogether { .. } => Refusal::StoreFailed,
+        | StoreError::TooLargeTogether { .. }
+        | StoreError::TooManyTogether { .. } => Refusal::StoreFailed,
         StoreError::Unreadable { .. } => Refusal::Unreadable,
     }
 }

@@ -7,7 +7,6 @@ use ladoga_service::{Error, KeyRange, KeySpan};
 use super::record::Record;
 use crate::at::{At, Column};
 use crate::failure::unreachable;
-use crate::row::Mark;
 
 /// Between so many rows of a bucket are read at a time: the more buckets there are, the fewer.
 const PAGE_ROWS_MIN: usize = 16;
@@ -142,6 +141,7 @@ mod tests {
     use ladoga_service::Scope;
 
     use super::*;
+    use crate::row::Mark;
 
     fn page(limit: Option<u64>, buckets: i32, wants_values: bool) -> Page {
         let span = KeySpan { start: Bytes::new(), end: None, is_reverse: false };

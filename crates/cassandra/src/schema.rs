@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::connect::Place;
 use crate::settings::Writes;
 use crate::start_error::StartError;
+use crate::tables::{Column, wrong_column};
 
 /// What the tables are like. Another layout gets another number.
 const LAYOUT: i32 = 1;
@@ -21,8 +22,8 @@ const BUCKETS: i32 = 256;
 const BUCKETS_MAX: i32 = 4_096;
 /// For so long a door tries to make a keyspace that others make at the same time, with a pause in between. Two nodes may each make a table
 /// of one name: until all agree on one of them, a row is refused, or gone with the other one.
-const MAKING_TIME: Duration = Duration::from_secs(10);
-const MAKING_PAUSE: Duration = Duration::from_millis(250);
+const MAKING_TIME: Duration = Duration::from_mins(1);
+const MAKING_PAUSE: Duration = Duration::from_millis(500);
 
 /// A keyspace: keys with this many copies.
 #[derive(Debug, Clone, Copy)]
@@ -92,57 +93,53 @@ pub(crate) async fn prepare(session: &Session, wanted: Wanted<'_>) -> Result<i32
     let skipped = usize::from(replication.is_some());
     let give_up = Instant::now() + MAKING_TIME;
     loop {
-        let unfinished = create(session, wanted, skipped).await?;
-        if let Some(meta) = meta(session, wanted).await? {
-            return check_meta(wanted, &meta);
-        }
-        if Instant::now() > give_up {
-            let reason = unfinished.unwrap_or_else(|| "its table meta is empty".to_owned());
-            return Err(wanted.not_now(reason));
+        let unmade = match made(session, wanted, skipped).await {
+            Ok(meta) => return check_meta(wanted, &meta),
+            Err(unmade) => unmade,
+        };
+        if !unmade.may_pass || Instant::now() > give_up {
+            return Err(unmade.into());
         }
         tokio::time::sleep(MAKING_PAUSE).await;
     }
 }
 
-/// Makes what is missing. Answers why it is not all of it, if other doors are in its way.
-async fn create(session: &Session, wanted: Wanted<'_>, skipped: usize) -> Result<Option<String>, StartError> {
-    for cql in wanted.cql().into_iter().skip(skipped) {
-        match session.query_unpaged(cql, &[]).await {
-            Ok(_) => {}
-            Err(ExecutionError::LastAttemptError(RequestAttemptError::DbError(
-                DbError::Unauthorized,
-                why,
-            ))) => {
-                let reason = format!("the keyspace {} cannot be made: {why}", wanted.name());
-                return Err(wanted.no_keyspace(reason));
-            }
-            Err(error) if may_pass(&error) => return Ok(Some(error.to_string())),
-            // The row does not fit into a table of this name that was there before.
-            Err(error) if is_invalid(&error) => return Err(other_layout(wanted, "meta", &error.to_string())),
-            Err(error) => return Err(wanted.not_now(error)),
-        }
-    }
-    Ok(None)
+/// Why a keyspace is not made, and whether it may be if it is tried again.
+struct Unmade {
+    error: StartError,
+    may_pass: bool,
 }
 
-/// Of each column that statements name: its table, its name, what it is in the key, and its type.
-const COLUMNS: [(&str, &str, &str, &str); 15] = [
-    ("entities", "bucket", "partition_key", "int"),
-    ("entities", "key", "clustering", "blob"),
-    ("entities", "etag", "regular", "blob"),
-    ("entities", "value", "regular", "blob"),
-    ("meta", "id", "partition_key", "text"),
-    ("meta", "layout", "regular", "int"),
-    ("meta", "buckets", "regular", "int"),
-    ("meta", "writes", "regular", "text"),
-    ("pieces", "key", "partition_key", "blob"),
-    ("pieces", "upload", "partition_key", "blob"),
-    ("pieces", "piece", "clustering", "int"),
-    ("pieces", "bytes", "regular", "blob"),
-    ("uploads", "bucket", "partition_key", "int"),
-    ("uploads", "key", "clustering", "blob"),
-    ("uploads", "upload", "clustering", "blob"),
-];
+impl From<Unmade> for StartError {
+    fn from(unmade: Unmade) -> StartError {
+        unmade.error
+    }
+}
+
+async fn made(session: &Session, wanted: Wanted<'_>, skipped: usize) -> Result<Meta, Unmade> {
+    create(session, wanted, skipped).await?;
+    let empty = || Unmade { error: wanted.not_now("its table meta is empty"), may_pass: true };
+    meta(session, wanted).await?.ok_or_else(empty)
+}
+
+async fn create(session: &Session, wanted: Wanted<'_>, skipped: usize) -> Result<(), Unmade> {
+    for cql in wanted.cql().into_iter().skip(skipped) {
+        if let Err(error) = session.query_unpaged(cql, &[]).await {
+            let may_pass = may_pass(&error);
+            let error = match error {
+                ExecutionError::LastAttemptError(RequestAttemptError::DbError(
+                    DbError::Unauthorized,
+                    why,
+                )) => wanted.no_keyspace(format!("the keyspace {} cannot be made: {why}", wanted.name())),
+                // The row does not fit into a table of this name that was there before.
+                error if is_invalid(&error) && !may_pass => other_layout(wanted, "meta", &error.to_string()),
+                error => wanted.not_now(error),
+            };
+            return Err(Unmade { error, may_pass });
+        }
+    }
+    Ok(())
+}
 
 /// That a keyspace that was made is still as it should be: it has its copies, and its tables have their columns. Reads only what each
 /// node knows by itself.
@@ -155,24 +152,7 @@ pub(crate) async fn check(session: &Session, wanted: Wanted<'_>) -> Result<(), S
     let rows = found.into_rows_result().map_err(|error| wanted.not_now(error))?;
     let rows = rows.rows::<Column>().map_err(|error| wanted.not_now(error))?;
     let columns: Vec<Column> = rows.collect::<Result<_, _>>().map_err(|error| wanted.not_now(error))?;
-    check_columns(wanted, &columns)
-}
-
-/// Table, name, kind and type.
-type Column = (String, String, String, String);
-
-/// That all columns are there. More of them do not matter: no statement names them.
-fn check_columns(wanted: Wanted<'_>, found: &[Column]) -> Result<(), StartError> {
-    for (table, name, kind, of_type) in COLUMNS {
-        let column = found.iter().find(|column| column.0 == table && column.1 == name);
-        let is = column.map_or("missing".to_owned(), |column| format!("{} {}", column.2, column.3));
-        let expected = format!("{kind} {of_type}");
-        if is != expected {
-            let reason = format!("the column {name} is {is}, expected {expected}");
-            return Err(other_layout(wanted, table, &reason));
-        }
-    }
-    Ok(())
+    wrong_column(&columns).map_or(Ok(()), |(table, reason)| Err(other_layout(wanted, table, &reason)))
 }
 
 type Replication = BTreeMap<String, String>;
@@ -220,18 +200,20 @@ fn check_replication(wanted: Wanted<'_>, found: &Replication) -> Result<(), Star
 type Meta = (Option<i32>, Option<i32>, Option<String>);
 
 /// None if the table or its row is missing.
-async fn meta(session: &Session, wanted: Wanted<'_>) -> Result<Option<Meta>, StartError> {
+async fn meta(session: &Session, wanted: Wanted<'_>) -> Result<Option<Meta>, Unmade> {
     let cql = format!("SELECT layout, buckets, writes FROM {}.meta WHERE id = 'ladoga'", wanted.name());
     let mut statement = Statement::new(cql);
     // A node that was away may have the row as it was before it was changed.
     statement.set_consistency(Consistency::Quorum);
+    let for_good = |error| Unmade { error, may_pass: false };
     match session.query_unpaged(statement, &[]).await {
         Ok(rows) => {
-            let rows = rows.into_rows_result().map_err(|error| wanted.not_now(error))?;
-            rows.maybe_first_row::<Meta>().map_err(|error| other_layout(wanted, "meta", &error.to_string()))
+            let rows = rows.into_rows_result().map_err(|error| for_good(wanted.not_now(error)))?;
+            let row = rows.maybe_first_row::<Meta>();
+            row.map_err(|error| for_good(other_layout(wanted, "meta", &error.to_string())))
         }
         Err(error) if is_invalid(&error) => Ok(None),
-        Err(error) => Err(wanted.not_now(error)),
+        Err(error) => Err(Unmade { may_pass: may_pass(&error), error: wanted.not_now(error) }),
     }
 }
 
@@ -239,14 +221,29 @@ fn is_invalid(error: &ExecutionError) -> bool {
     words_of_invalid(error).is_some()
 }
 
-/// Whether a node does not know yet what another one has made, or doors got into each other's way when they wrote the row.
+/// Whether a node does not know yet what another one has made, or doors got into each other's way.
 fn may_pass(error: &ExecutionError) -> bool {
-    let is_missing = |words: &str| words.contains("does not exist") || words.contains("unconfigured table");
-    words_of_invalid(error).is_some_and(is_missing)
-        || matches!(
-            error,
-            ExecutionError::LastAttemptError(RequestAttemptError::DbError(DbError::WriteTimeout { .. }, _))
-        )
+    // As the versions of Cassandra, and its parts, say it.
+    let missing = ["does not exist", "doesn't exist", "unconfigured table"];
+    match error {
+        ExecutionError::RequestTimeout(_) | ExecutionError::SchemaAgreementError(_) => true,
+        ExecutionError::LastAttemptError(RequestAttemptError::DbError(answered, _)) if is_late(answered) => {
+            true
+        }
+        error => {
+            words_of_invalid(error).is_some_and(|words| missing.iter().any(|missing| words.contains(missing)))
+        }
+    }
+}
+
+const fn is_late(error: &DbError) -> bool {
+    matches!(
+        error,
+        DbError::WriteTimeout { .. }
+            | DbError::WriteFailure { .. }
+            | DbError::ReadTimeout { .. }
+            | DbError::ReadFailure { .. }
+    )
 }
 
 /// What Cassandra says of a statement that fits nothing.
@@ -352,29 +349,6 @@ mod tests {
                 "{error}"
             );
         }
-    }
-
-    #[test]
-    fn tables_have_all_columns_that_statements_name() {
-        let all: Vec<Column> = COLUMNS
-            .map(|(table, name, kind, of)| {
-                (table.to_owned(), name.to_owned(), kind.to_owned(), of.to_owned())
-            })
-            .into();
-        let check =
-            |columns: &[Column]| check_columns(wanted(&place()), columns).map_err(|error| error.to_string());
-        assert_eq!(check(&all), Ok(()));
-        let one_more = ("entities".to_owned(), "note".to_owned(), "regular".to_owned(), "text".to_owned());
-        assert_eq!(check(&[&all[..], &[one_more]].concat()), Ok(()));
-        let error = check(&all[1..]).expect_err("a column less");
-        assert!(
-            error.contains("entities: the column bucket is missing, expected partition_key int"),
-            "{error}"
-        );
-        let mut other = all;
-        other[3].3 = "text".to_owned();
-        let error = check(&other).expect_err("another type");
-        assert!(error.contains("the column value is regular text, expected regular blob"), "{error}");
     }
 
     #[test]

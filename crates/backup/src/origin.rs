@@ -1,5 +1,5 @@
 use crate::error::Error;
-use crate::repository::{Backup, Repository};
+use crate::repository::{Backup, NodeBackup, Repository};
 
 /// What tells whose a backup is: that of a node on its own, or of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,22 +12,36 @@ struct Identity {
 impl Identity {
     fn of(backup: &Backup) -> Identity {
         // Backups of an earlier release have the name of the store only with a log.
-        let store =
-            |node: &crate::NodeBackup| node.store.or_else(|| node.log.map(|position| position.chain.store));
-        let nodes = backup.nodes.iter().map(|node| (node.url.clone(), store(node))).collect();
-        Identity { is_cluster: !backup.cluster.is_empty(), nodes }
+        let store = |node: &NodeBackup| node.store.or_else(|| node.log.map(|position| position.chain.store));
+        let nodes = backup.nodes.iter().map(|node| (node.url.clone(), store(node)));
+        let missing = backup.missing.iter().map(|node| (node.url.clone(), None));
+        Identity { is_cluster: !backup.cluster.is_empty(), nodes: nodes.chain(missing).collect() }
     }
 
     /// A store keeps its name wherever it is, and clusters change by a node or two. A URL says little: two machines may both have
-    /// backed up their `http://127.0.0.1:8080`, and a node that lost its disk has the URL of what is lost.
+    /// backed up their `http://127.0.0.1:8080`, and a node that lost its disk has the URL of what is lost. So it counts only if nothing
+    /// is known of the stores.
     fn is_same(&self, other: &Identity) -> bool {
-        let is_common = |(url, store): &(String, Option<u128>)| {
-            other.nodes.iter().any(|(other_url, other_store)| match (store, other_store) {
-                (Some(store), Some(other_store)) => store == other_store,
-                _ => url == other_url,
-            })
-        };
-        self.is_cluster == other.is_cluster && self.nodes.iter().any(is_common)
+        if self.is_cluster != other.is_cluster {
+            return false;
+        }
+        if self.stores().any(|store| other.stores().any(|other| other == store)) {
+            return true;
+        }
+        let mut is_unknown = false;
+        for (url, store) in &self.nodes {
+            for (_, other) in other.nodes.iter().filter(|(other, _)| other == url) {
+                if store.is_some() && other.is_some() {
+                    return false;
+                }
+                is_unknown = true;
+            }
+        }
+        is_unknown
+    }
+
+    fn stores(&self) -> impl Iterator<Item = u128> {
+        self.nodes.iter().filter_map(|(_, store)| *store)
     }
 }
 
@@ -118,7 +132,6 @@ impl Repository {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::repository::NodeBackup;
     use crate::test_tables::table_list;
 
     fn backup(is_cluster: bool, nodes: &[(&str, Option<u128>)]) -> Backup {
@@ -151,6 +164,20 @@ mod tests {
         let alone = backup(false, &[("http://a", Some(1))]);
         let cluster = backup(true, &[("http://a", Some(1)), ("http://b", Some(2))]);
         assert_eq!(places(&[alone, cluster]), [1, 1]);
+    }
+
+    #[test]
+    fn a_cluster_is_the_same_if_other_nodes_are_missing() {
+        let without = |missing: &str, nodes: &[(&str, Option<u128>)]| {
+            let mut backup = backup(true, nodes);
+            backup.cluster.push(missing.to_owned());
+            backup.missing.push(crate::Missing { url: missing.to_owned(), why: "it is down".to_owned() });
+            backup
+        };
+        let [a, b] =
+            [without("http://b", &[("http://a", Some(1))]), without("http://a", &[("http://b", Some(2))])];
+        let other = backup(true, &[("http://a", Some(8)), ("http://b", Some(9))]);
+        assert_eq!(places(&[a.clone(), b, other, a]), [1, 2, 1, 3]);
     }
 
     #[test]

@@ -3,10 +3,10 @@ use std::io::{self, IsTerminal, StdoutLock, Write, stdout};
 /// Standard output. Its errors say that it is what could not be written.
 pub(super) struct Output {
     stdout: StdoutLock<'static>,
-    reader: Reader,
+    reader: OutputReader,
 }
 
-enum Reader {
+enum OutputReader {
     /// The command is there for it: it ends once the reader is gone, which is no failure.
     Needed,
     /// There is work to do besides.
@@ -17,13 +17,13 @@ enum Reader {
 
 /// For a command that is done once nobody reads what it prints, as `head` does with an export.
 pub(super) fn output() -> Output {
-    Output { stdout: stdout().lock(), reader: Reader::Needed }
+    Output { stdout: stdout().lock(), reader: OutputReader::Needed }
 }
 
 /// For a command whose exit code says more than whether it could print: once the reader is gone it goes on, to nobody. So what it
 /// does is done to its end, and what it finds is not taken for a success.
 pub(super) fn output_of_work() -> Output {
-    Output { stdout: stdout().lock(), reader: Reader::Welcome }
+    Output { stdout: stdout().lock(), reader: OutputReader::Welcome }
 }
 
 impl Output {
@@ -33,8 +33,10 @@ impl Output {
 
     fn printed<T>(&mut self, result: io::Result<T>, as_if: T) -> io::Result<T> {
         match (result, &self.reader) {
-            (Err(error), Reader::Welcome | Reader::Gone) if error.kind() == io::ErrorKind::BrokenPipe => {
-                self.reader = Reader::Gone;
+            (Err(error), OutputReader::Welcome | OutputReader::Gone)
+                if error.kind() == io::ErrorKind::BrokenPipe =>
+            {
+                self.reader = OutputReader::Gone;
                 Ok(as_if)
             }
             (result, _) => result.map_err(not_printed),
@@ -44,7 +46,7 @@ impl Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if matches!(self.reader, Reader::Gone) {
+        if matches!(self.reader, OutputReader::Gone) {
             return Ok(bytes.len());
         }
         let written = self.stdout.write(bytes);
@@ -52,7 +54,7 @@ impl Write for Output {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if matches!(self.reader, Reader::Gone) {
+        if matches!(self.reader, OutputReader::Gone) {
             return Ok(());
         }
         let flushed = self.stdout.flush();

@@ -12,6 +12,7 @@
 //! - `many_keys`: one request for more keys than memory has room for
 //! - `oracle`: the same commands to Redis and to a node get the same replies
 //! - `suite`: Redis's own suite of tests, but for what is listed; `suite_report`: what it says
+//! - `unread`: clients that hold what others need
 //! - `tools`: what comes with Redis; `clients`: libraries, with what they say by themselves
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
@@ -35,4 +36,5 @@ mod suite;
 mod suite_report;
 mod tools;
 mod transactions;
+mod unread;
 mod values;

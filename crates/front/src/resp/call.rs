@@ -3,7 +3,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use ladoga_model::{Replicas, TraceContext, Ttl, VALUE_BYTES_MAX, check_key};
-use ladoga_runtime::{Address, OverCapacity, Permit};
+use ladoga_runtime::{OverCapacity, Permit, Taken};
 use ladoga_service::{
     Context, Error, KeyValue, LargeValue, Lookup, Precondition, Seen, StoredCell, Upload, Value,
 };
@@ -11,8 +11,10 @@ use ladoga_service::{
 use super::door::RespDoor;
 use super::failed::Failed;
 use super::found::{Effect, Found, read};
+use super::link::RespLink;
 use super::overlay::{Overlay, note};
 use super::pauses::{Pauses, is_full};
+use super::request_room::{RequestRoom, RoomPart};
 use super::watching::Watching;
 
 /// How often a read-modify-write begins anew if others are faster.
@@ -24,7 +26,9 @@ pub(super) struct StoreCall<K> {
     pub(super) service: Rc<K>,
     pub(super) replicas: Replicas,
     pub(super) waited_ms: u64,
-    pub(super) address: Address,
+    pub(super) link: Rc<RespLink>,
+    /// For values that it reads; for a large request, it has some already.
+    pub(super) room: Rc<RequestRoom>,
     /// The span of the command, if its trace is recorded.
     pub(super) trace: Option<TraceContext>,
     /// In a transaction on a cluster that depends on keys.
@@ -40,7 +44,8 @@ impl<K> Clone for StoreCall<K> {
             service: Rc::clone(&self.service),
             replicas: self.replicas,
             waited_ms: self.waited_ms,
-            address: self.address,
+            link: Rc::clone(&self.link),
+            room: Rc::clone(&self.room),
             trace: self.trace,
             watching: self.watching.clone(),
             overlay: self.overlay.clone(),
@@ -53,9 +58,10 @@ impl<K: KeyValue> StoreCall<K> {
         door: Rc<RespDoor<K>>,
         service: Rc<K>,
         (replicas, waited_ms): (Replicas, u64),
-        address: Address,
+        (link, room): (Rc<RespLink>, Rc<RequestRoom>),
     ) -> StoreCall<K> {
-        StoreCall { door, service, replicas, waited_ms, address, trace: None, watching: None, overlay: None }
+        let (trace, watching, overlay) = (None, None, None);
+        StoreCall { door, service, replicas, waited_ms, link, room, trace, watching, overlay }
     }
 
     /// The same as part of a transaction on a cluster, for keys that are watched.
@@ -159,7 +165,7 @@ impl<K: KeyValue> StoreCall<K> {
             Value::Inline(value) => (value.len() as u64, value, None),
             Value::Large(LargeValue { bytes, .. }) if !with_value => (bytes, Bytes::new(), None),
             Value::Large(large) => {
-                let room = self.room(large.bytes).await?;
+                let room = self.take_room(large.bytes).await?;
                 let value = read(large).await.map_err(|failed| self.noted(failed))?;
                 (value.len() as u64, value, Some(Rc::new(room)))
             }
@@ -178,18 +184,12 @@ impl<K: KeyValue> StoreCall<K> {
     }
 
     /// The right to hold so many bytes of a value.
-    pub(super) async fn room(&self, bytes: u64) -> Result<Permit, Failed> {
-        let bodies = &self.door.door.core.bodies;
+    pub(super) async fn take_room(&self, bytes: u64) -> Result<RoomPart, Failed> {
         if let Some(overlay) = self.overlay.as_ref().filter(|overlay| overlay.borrow().is_counted()) {
-            let permit = bodies.enter_if_room(self.address, bytes).map_err(|full| {
-                let never = overlay.borrow().check(bytes).err();
-                never.map_or_else(|| full.into(), Failed::from)
-            });
-            return permit.map_err(|failed| self.noted(failed));
+            let taken = self.room.take_if_room(bytes, |bytes| overlay.borrow().check(bytes));
+            return taken.map_err(|none| self.noted(none.into()));
         }
-        let permit = bodies.enter(self.address, bytes)?;
-        permit.granted().await;
-        Ok(permit)
+        Ok(self.room.take(bytes).await?)
     }
 
     /// Why the store did not answer: a transaction does not happen then.
@@ -209,8 +209,8 @@ impl<K: KeyValue> StoreCall<K> {
     }
 
     /// The right to read a value that is not in memory.
-    pub(super) async fn stream_permit(&self) -> Result<Permit, OverCapacity> {
-        let permit = self.door.door.streams.enter(self.address, 1)?;
+    pub(super) async fn stream_permit(&self) -> Result<Rc<Permit>, OverCapacity> {
+        let permit = self.link.enter(&self.door.door.streams, 1, Taken::Stream)?;
         permit.granted().await;
         Ok(permit)
     }
@@ -289,8 +289,8 @@ impl<K: KeyValue> StoreCall<K> {
         self.written(&key, written).map(drop)
     }
 
-    pub(super) async fn upload_permit(&self) -> Result<Permit, OverCapacity> {
-        let permit = self.door.door.uploads.enter(self.address, 1)?;
+    pub(super) async fn upload_permit(&self) -> Result<Rc<Permit>, OverCapacity> {
+        let permit = self.link.enter(&self.door.door.uploads, 1, Taken::Upload)?;
         permit.granted().await;
         Ok(permit)
     }

@@ -42,13 +42,17 @@ impl<K: KeyValue> Conversation<'_, K> {
                 Err(failed) => return Ok(failed.into_reply().into()),
                 Ok(Err(Changed(number))) if number < watched.len() => return Ok(Reply::NullArray.into()),
                 Ok(Err(_)) => {}
-                Ok(Ok(replies)) => {
+                Ok(Ok((replies, of_replies))) => {
                     let done = |(reply, queued): (Option<Served>, Queued)| {
                         reply.map_or_else(|| Done::Untold(queued), Done::Served)
                     };
                     let done = replies.into_iter().zip(queued).map(done).collect();
-                    drop(room);
-                    return self.write_done(done).await;
+                    // From here on, what was read is only what replies have of it.
+                    drop(call);
+                    let written = self.write_done(done).await;
+                    // They may be parts of the commands.
+                    drop((room, of_replies));
+                    return written;
                 }
             }
         }
@@ -75,13 +79,13 @@ impl<K: KeyValue> Conversation<'_, K> {
     }
 }
 
-/// Does the commands over what is stored, and then all that they have written at once.
+/// Does the commands over what is stored, and then all that they have written at once. Answers what they are replied, and what that holds.
 async fn attempt<K: KeyValue>(
     call: &StoreCall<K>,
     queued: &[Queued],
     watched: &[Watched],
     room: &TransactionRoom,
-) -> Result<Result<Replies, Changed>, Failed> {
+) -> Result<Result<(Replies, Option<TransactionRoom>), Changed>, Failed> {
     let (part, overlay) = call.overlaid(watched.to_vec(), Some(room));
     let mut replies = Vec::with_capacity(queued.len());
     for (number, (command, request)) in queued.iter().enumerate() {
@@ -105,5 +109,6 @@ async fn attempt<K: KeyValue>(
         replies.push(Some(served));
     }
     drop(part);
-    Ok(call.commit(&overlay).await?.map(|()| replies))
+    let of_replies = overlay.borrow_mut().take_room();
+    Ok(call.commit(&overlay).await?.map(|()| (replies, of_replies)))
 }

@@ -3,10 +3,10 @@ use std::rc::Rc;
 use bytes::Bytes;
 use ladoga_model::{Ttl, Version};
 use ladoga_resp::Reply;
-use ladoga_runtime::Permit;
 use ladoga_service::LargeValue;
 
 use super::failed::Failed;
+use super::request_room::RoomPart;
 use super::served::Served;
 
 /// What is stored under a key.
@@ -18,7 +18,7 @@ pub(super) struct Found {
     /// Empty if it was not asked for.
     pub(super) value: Bytes,
     /// The right to hold a large one.
-    pub(super) room: Option<Rc<Permit>>,
+    pub(super) room: Option<Rc<RoomPart>>,
 }
 
 impl Found {

@@ -13,6 +13,7 @@ use ladoga_runtime::{Address, Gate};
 use ladoga_tls::{Failure, NodeTls, Session};
 use tokio::net::TcpStream;
 
+use super::held::HeldPermits;
 use super::session::Told;
 use super::waits::{Interruption, Waits};
 use crate::connection::{Core, Departure, Ending, Socket, hear_out, shake_hands};
@@ -30,7 +31,7 @@ const REQUEST_BYTES_MAX: usize = 256 << 20;
 /// A connection to a client, as all who deal with it share it: its own task and the sweeper.
 pub(crate) struct RespLink {
     socket: Socket,
-    core: Rc<Core>,
+    pub(super) core: Rc<Core>,
     buffers: RefCell<Buffers>,
     address: Cell<Option<Address>>,
     is_late: bool,
@@ -38,6 +39,7 @@ pub(crate) struct RespLink {
     is_to_move: Cell<bool>,
     /// What it has told the event loop that served it before.
     told: Cell<Option<Told>>,
+    pub(super) held: HeldPermits,
     /// Why it has to end, if it has to.
     pub(super) ending: Ending<Interruption>,
 }
@@ -85,6 +87,7 @@ impl RespLink {
             is_to_move: Cell::new(false),
             told: Cell::new(told),
             core,
+            held: HeldPermits::default(),
             ending: Ending::none(),
         }
     }
@@ -197,12 +200,17 @@ impl RespLink {
         poll_fn(|context| self.poll_flush(context)).await
     }
 
-    /// Writes `bytes` behind what is still to be sent, in one system call. Answers how many of them, which may be none.
+    /// Writes `bytes` behind what is still to be sent, in one system call. Answers how many of them, which may be none. If the client
+    /// takes them so slowly that it has to give way to others, the connection ends.
     pub(super) fn poll_write_behind(
         &self,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(taken) = self.held.poll_displaced(context) {
+            self.ending.end(Interruption::Displaced(taken));
+            return Poll::Pending;
+        }
         let mut buffers = self.buffers();
         let ahead = buffers.unsent().len();
         match self.socket.poll_write_both(context, buffers.unsent(), bytes) {
@@ -213,24 +221,16 @@ impl RespLink {
                 buffers.sent(count.min(ahead));
                 let own = count.saturating_sub(ahead);
                 buffers.waits.taken(count as u64, count == ahead + bytes.len());
+                self.held.rest(self.socket.drain().uncounted(count as u64));
                 Poll::Ready(Ok(own))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
                 buffers.waits.blocked(self.core.now_ms());
+                self.held.wait_for_client(self.socket.drain().take());
                 Poll::Pending
             }
         }
-    }
-
-    /// What the client took while nothing could be written to it, since this was asked last.
-    pub(super) fn take_drained(&self) -> u64 {
-        self.socket.drain().take()
-    }
-
-    /// How many of these bytes, which were written, were not answered by [`RespLink::take_drained`] before.
-    pub(super) fn uncounted(&self, written: u64) -> u64 {
-        self.socket.drain().uncounted(written)
     }
 
     /// Has a client that takes something, however slowly, count as one that does. Its task looks at what that was.

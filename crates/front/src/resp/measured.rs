@@ -4,8 +4,7 @@ use ladoga_model::{Replicas, TraceContext};
 use ladoga_resp::Request;
 use ladoga_runtime::{AccessKind, CommandKind, SpanFacts, SpanKind, Traces};
 
-use super::served::Served;
-use super::table::Command;
+use super::table::{Command, Verb};
 use crate::connection::Core;
 use crate::door::Door;
 use crate::slow::{About, SlowRequest};
@@ -76,22 +75,22 @@ impl Measured {
         self.traced.as_mut().map(|traced| traced.of_replicas(replicas))
     }
 
-    /// Counts the command, now that it is known what it is replied, and has the log tell of it if it was slow.
-    pub(super) fn end<K>(self, door: &Door<K>, served: &Served) {
+    /// Counts the command, now that it is known whether it is replied an error, and has the log tell of it if it was slow.
+    pub(super) fn end<K>(&self, door: &Door<K>, is_error: bool) {
         let core = &door.core;
         let now_ns = core.clock.monotonic_ns();
         let total_ns = now_ns.saturating_sub(self.started_ns);
-        core.metrics.command_served(self.kind, served.is_error(), total_ns);
+        core.metrics.command_served(self.kind, is_error, total_ns);
         if core.slow.is_slow(total_ns) {
-            self.tell_slow(door, served, (total_ns, now_ns));
+            self.tell_slow(door, is_error, (total_ns, now_ns));
         }
         if let (Some(traces), Some(traced)) = (&core.traces, &self.traced) {
-            end_traced(traces, traced, (self.name, served), now_ns);
+            end_traced(traces, traced, (self.name, is_error), now_ns);
         }
     }
 
     #[cold]
-    fn tell_slow<K>(&self, door: &Door<K>, served: &Served, (total_ns, now_ns): (u64, u64)) {
+    fn tell_slow<K>(&self, door: &Door<K>, is_error: bool, (total_ns, now_ns): (u64, u64)) {
         door.core.metrics.slow_request();
         let rest = match self.kind {
             CommandKind::Read | CommandKind::Range => door.reads_from(),
@@ -102,7 +101,7 @@ impl Measured {
             method: self.name,
             route: "redis",
             about: self.about,
-            status: if served.is_error() { "error" } else { "ok" },
+            status: if is_error { "error" } else { "ok" },
             received_bytes: None,
             sent_bytes: None,
             total_ns,
@@ -111,6 +110,17 @@ impl Measured {
         };
         door.core.slow.tell(now_ns, &request);
     }
+}
+
+/// How long the values are that a request brings.
+pub(super) fn value_bytes(verb: Verb, request: &Request) -> u64 {
+    let (first, step) = match verb {
+        Verb::Append | Verb::GetSet | Verb::Set | Verb::SetNx => (2, usize::MAX),
+        Verb::PSetEx | Verb::SetEx | Verb::SetRange => (3, usize::MAX),
+        Verb::MSet | Verb::MSetNx => (2, 2),
+        _ => return 0,
+    };
+    (first..request.len()).step_by(step).map(|number| request[number].len() as u64).sum()
 }
 
 /// Nobody says with a command of Redis which trace it is a part of.
@@ -123,10 +133,10 @@ fn begin_traced(core: &Core, kind: CommandKind, started_ns: u64) -> Option<Box<T
 }
 
 #[cold]
-fn end_traced(traces: &Traces, traced: &Traced, (name, served): (&'static str, &Served), ended_ns: u64) {
+fn end_traced(traces: &Traces, traced: &Traced, (name, is_error): (&'static str, bool), ended_ns: u64) {
     let mut attributes = traced.attributes();
     attributes.extend([("network.protocol.name", "redis".into()), ("ladoga.command", name.into())]);
-    let failed = served.is_error().then_some("error".into());
+    let failed = is_error.then_some("error".into());
     let facts = SpanFacts { attributes, failed, ..SpanFacts::new(name, SpanKind::Server) };
     traces.end(traced.span, ended_ns, facts);
 }

@@ -2,7 +2,8 @@
 //! are, is what they are by HTTP.
 //!
 //! - `door`: what the connections of an event loop share; `cursors`: where scans are
-//! - `link`: a connection to a client: its bytes and its socket; `waits`: its timeouts
+//! - `link`: a connection to a client: its bytes and its socket; `waits`: its timeouts; `held`: what it may have to give back to others,
+//!   `request_room`: the memory of one request
 //! - `serve`: a connection from its first request to its last reply; `in_flight`: requests that are served side by side;
 //!   `receive`: what a connection waits for, `ahead`: requests that have arrived behind them; `replies`: how they are answered; `measured`: what is counted of each
 //! - `session`: what a connection has been told: its version of the protocol, its name, its transaction
@@ -35,6 +36,7 @@ mod expiry;
 mod failed;
 mod flush;
 mod found;
+mod held;
 mod in_flight;
 mod keys;
 mod link;
@@ -45,6 +47,7 @@ mod pauses;
 mod queued;
 mod receive;
 mod replies;
+mod request_room;
 mod scan;
 mod serve;
 mod served;

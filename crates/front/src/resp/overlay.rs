@@ -1,13 +1,14 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 use bytes::Bytes;
 use ladoga_model::{Stamp, Value, Version};
 use ladoga_resp::Request;
-use ladoga_runtime::{Address, Gate};
 use ladoga_service::{Seen, StoredCell};
 
 use super::failed::Failed;
+use super::link::RespLink;
 use super::transaction_room::{NoRoom, TransactionRoom};
 
 /// A key that is watched, and what it was like then.
@@ -23,7 +24,7 @@ pub(super) struct Overlay {
     /// Where in `seen` a key is that was not always the same when it was read.
     pub(super) torn: Option<usize>,
     pub(super) written: BTreeMap<Bytes, Written>,
-    room: Option<(TransactionRoom, Gate, Address)>,
+    room: Option<(TransactionRoom, Rc<RespLink>)>,
     /// The command that is done now. What it holds is counted where it is queued.
     request: Option<Request>,
     /// Why the store did not answer a command; then nothing of the transaction happens.
@@ -67,8 +68,8 @@ pub(super) struct Written {
 }
 
 impl Overlay {
-    /// For a transaction that depends on these keys. With a gate, what it holds is counted there, for this address.
-    pub(super) fn new(watched: Vec<Watched>, room: Option<(TransactionRoom, Gate, Address)>) -> Overlay {
+    /// For a transaction that depends on these keys. What it holds is counted there, if that is given.
+    pub(super) fn new(watched: Vec<Watched>, room: Option<(TransactionRoom, Rc<RespLink>)>) -> Overlay {
         Overlay { seen: watched, room, ..Overlay::default() }
     }
 
@@ -129,14 +130,19 @@ impl Overlay {
 
     /// It holds so many bytes more.
     pub(super) fn hold(&mut self, bytes: u64) -> Result<(), NoRoom> {
-        let Some((room, gate, address)) = &mut self.room else { return Ok(()) };
-        room.hold(bytes, gate, *address)
+        let Some((room, link)) = &mut self.room else { return Ok(()) };
+        room.hold(bytes, link)
     }
 
     /// Whether it can ever hold so many bytes more.
     pub(super) fn check(&self, bytes: u64) -> Result<(), NoRoom> {
-        let Some((room, gate, _)) = &self.room else { return Ok(()) };
-        room.check(bytes, gate)
+        let Some((room, link)) = &self.room else { return Ok(()) };
+        room.check(bytes, &link.core.bodies)
+    }
+
+    /// What it holds, for those who need it longer. From now on nothing is counted.
+    pub(super) fn take_room(&mut self) -> Option<TransactionRoom> {
+        self.room.take().map(|(room, _)| room)
     }
 
     /// Whether what it holds is counted, so that it may not wait for more.

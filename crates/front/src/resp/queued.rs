@@ -1,14 +1,13 @@
 use bytes::Bytes;
 use ladoga_resp::{Reply, Request};
-use ladoga_runtime::Address;
 use ladoga_service::Seen;
 
 use super::arguments::is;
 use super::failed::Failed;
+use super::link::RespLink;
 use super::overlay::Watched;
 use super::table::{Command, Verb};
 use super::transaction_room::TransactionRoom;
-use crate::door::Door;
 
 /// What a connection was told between `MULTI` and `EXEC`, and which keys it watches.
 #[derive(Default)]
@@ -62,13 +61,7 @@ impl Transaction {
     }
 
     /// Keeps a request until `EXEC`, by itself: not what else arrived with it.
-    pub(super) fn queue<K>(
-        &mut self,
-        command: &'static Command,
-        request: &Request,
-        door: &Door<K>,
-        address: Address,
-    ) -> Reply {
+    pub(super) fn queue(&mut self, command: &'static Command, request: &Request, link: &RespLink) -> Reply {
         if !is_allowed(command.verb, request) {
             self.spoil();
             return Reply::error("Command not allowed inside a transaction");
@@ -78,7 +71,7 @@ impl Transaction {
             return Reply::Simple("QUEUED");
         }
         let request = request.detached();
-        if let Err(full) = self.room.hold(request.memory_bytes() as u64, &door.core.bodies, address) {
+        if let Err(full) = self.room.hold(request.memory_bytes() as u64, link) {
             self.spoil();
             return Failed::from(full).into_reply();
         }
@@ -89,15 +82,9 @@ impl Transaction {
     }
 
     /// Watches a key from now on, by itself: not what arrived with it.
-    pub(super) fn watch<K>(
-        &mut self,
-        key: &[u8],
-        seen: Seen,
-        door: &Door<K>,
-        address: Address,
-    ) -> Result<(), Failed> {
+    pub(super) fn watch(&mut self, key: &[u8], seen: Seen, link: &RespLink) -> Result<(), Failed> {
         let bytes = key.len() + size_of::<Watched>();
-        self.room.hold(bytes as u64, &door.core.bodies, address)?;
+        self.room.hold(bytes as u64, link)?;
         self.watched.push((Bytes::copy_from_slice(key), seen));
         Ok(())
     }

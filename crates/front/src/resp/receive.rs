@@ -1,104 +1,83 @@
 //! What a connection waits for: more of a request, and the memory for it.
 
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::task::Poll;
 
 use ladoga_resp::Reply;
-use ladoga_runtime::{Permit, Taken};
+use ladoga_runtime::Taken;
 use ladoga_service::KeyValue;
 
 use super::failed::Failed;
+use super::measured::Measured;
+use super::request_room::RequestRoom;
 use super::serve::{Conversation, Parting};
+use super::table::find;
 
 /// What an argument takes of memory beside its bytes, about.
 const ARGUMENT_BYTES: u64 = 64;
 /// A request of up to this length takes no room of its own: the memory of its connection, which is counted, has it.
 const REQUEST_BYTES_UNCOUNTED: u64 = 16 << 10;
 
-/// What holds memory while the client is waited for.
-#[derive(Clone, Copy)]
-enum Unfinished {
-    /// A request, for its rest.
-    Request,
-    /// A transaction, for its end.
-    Transaction,
-}
-
 impl<K: KeyValue> Conversation<'_, K> {
     /// Takes room for a request of which so many bytes are wanted, twice as much as have arrived at most; gives back what the one
     /// before had.
-    pub(super) async fn make_room(&mut self, wanted_bytes: u64) -> Result<(), Parting> {
+    pub(super) async fn make_room(&mut self, wanted_bytes: u64) -> Result<(), Failed> {
         let arguments_bytes = self.link.buffers().parser.progress().0 as u64 * ARGUMENT_BYTES;
         let arrived_bytes = self.link.buffers().input.len() as u64 + arguments_bytes;
         if wanted_bytes.max(arrived_bytes) <= REQUEST_BYTES_UNCOUNTED {
-            self.room = None;
+            self.room.iter().for_each(|room| room.give_back());
             return Ok(());
         }
         let doubled = REQUEST_BYTES_UNCOUNTED.max(2 * arrived_bytes).min(wanted_bytes.max(arrived_bytes));
-        let held_bytes = self.room.as_ref().map_or(0, |(_, bytes)| *bytes);
+        let held_bytes = self.room.as_ref().map_or(0, |room| room.held_bytes());
         if doubled <= held_bytes {
             return Ok(());
         }
-        let bodies = &self.door.door.core.bodies;
         if self.session.transaction.is_open() {
             // Otherwise it would be refused once all of it has arrived.
-            let fits = self.session.transaction.room.check(wanted_bytes.max(arrived_bytes), bodies);
-            fits.map_err(|none| Parting::Say(Failed::from(none).into_reply()))?;
+            let fits =
+                self.session.transaction.room.check(wanted_bytes.max(arrived_bytes), &self.link.core.bodies);
+            fits?;
         }
-        let permit = match self.room.take() {
-            None => bodies.enter(self.link.address(), doubled),
-            Some((permit, _)) => {
-                permit.rests();
-                permit.grow(doubled - held_bytes).map(|()| permit)
-            }
-        };
-        let permit = permit.map_err(|full| Parting::Say(Failed::from(full).into_reply()))?;
         self.link.pauses();
-        permit.granted().await;
-        self.room = Some((permit, doubled));
-        Ok(())
+        Ok(self.room_in_turn().hold_request(doubled).await?)
     }
 
-    /// Waits until something arrives, the client has sent all, the node is to stop, or the connection to move. What it holds meanwhile
-    /// it may have to give back: the request in turn, or the transaction that waits for its end.
-    pub(super) async fn receive(&mut self) -> Result<(), Parting> {
-        if let Some(room) = self.room.take() {
-            let received = self.receive_by(Some((&room.0, Unfinished::Request)), Taken::Value).await;
-            self.room = Some(room);
-            return received;
-        }
-        let queued = std::mem::take(&mut self.session.transaction.room);
-        let held = queued.permit().map(|permit| (permit, Unfinished::Transaction));
-        let received = self.receive_by(held, Taken::Value).await;
-        self.session.transaction.room = queued;
-        received
+    /// Refuses the request that arrives, of which the command may be known. Nothing can follow it.
+    pub(super) fn refuse_arriving(&self, failed: Failed) -> Parting {
+        let door = &self.door.door;
+        let started_ns = door.core.clock.monotonic_ns();
+        let command = {
+            let buffers = self.link.buffers();
+            buffers.parser.complete_argument(&buffers.input, 0).and_then(find)
+        };
+        let measured = command
+            .map_or_else(|| Measured::unknown(started_ns), |command| Measured::of(command, started_ns));
+        measured.end(door, true);
+        Parting::Say(failed.into_reply())
     }
 
-    /// The same within a request, of whose memory it may hold some.
-    pub(super) async fn receive_for_room(&mut self) -> Result<(), Parting> {
-        let room = self.room.take();
-        let received = self.receive_more(room.as_ref().map(|(permit, _)| permit)).await;
-        self.room = room;
-        received
+    /// That of the request that arrives.
+    pub(super) fn room_in_turn(&mut self) -> Rc<RequestRoom> {
+        Rc::clone(self.room.get_or_insert_with(|| RequestRoom::new(self.link)))
     }
 
     /// The same within a request, which has to go on.
-    pub(super) async fn receive_more(&mut self, permit: Option<&Permit>) -> Result<(), Parting> {
+    pub(super) async fn receive_more(&mut self) -> Result<(), Parting> {
         self.link.flush().await?;
-        self.receive_by(permit.map(|permit| (permit, Unfinished::Request)), Taken::Upload).await?;
+        self.receive().await?;
         if self.link.buffers().has_ended { Err(Parting::Over) } else { Ok(()) }
     }
 
-    /// The same with what the client has taken, which it may have to give back.
-    async fn receive_by(&mut self, held: Option<(&Permit, Unfinished)>, taken: Taken) -> Result<(), Parting> {
+    /// Waits until something arrives, the client has sent all, the node is to stop, or the connection to move. What the connection holds
+    /// meanwhile it may have to give back: for the request in turn, or for the transaction that waits for its end.
+    pub(super) async fn receive(&mut self) -> Result<(), Parting> {
         let before = self.link.buffers().input.len();
-        let permit = held.map(|(permit, _)| permit);
-        permit.into_iter().for_each(Permit::waits);
+        self.link.held.wait_for_client(0);
         let received = poll_fn(|context| {
-            if let Some((permit, unfinished)) = held
-                && permit.poll_displaced(context).is_ready()
-            {
-                return Poll::Ready(Err(self.displaced(taken, unfinished)));
+            if let Poll::Ready(taken) = self.link.held.poll_displaced(context) {
+                return Poll::Ready(Err(self.displaced(taken)));
             }
             match self.link.poll_receive(context) {
                 Poll::Pending if self.is_over() || self.is_to_move() => Poll::Ready(Ok(())),
@@ -107,25 +86,20 @@ impl<K: KeyValue> Conversation<'_, K> {
             }
         });
         received.await?;
-        if let Some(permit) = permit {
-            permit.moved((self.link.buffers().input.len() - before) as u64);
-            permit.rests();
-        }
+        self.link.held.rest((self.link.buffers().input.len() - before) as u64);
         Ok(())
     }
 
-    /// Others needed the memory of what waits for more from the client.
-    fn displaced(&self, taken: Taken, unfinished: Unfinished) -> Parting {
+    /// Others needed the memory of what waits for more from the client: of a request for its rest, or of a transaction for its end.
+    fn displaced(&self, taken: Taken) -> Parting {
         self.door.door.core.metrics.displaced(taken);
-        Parting::Say(Reply::error(match unfinished {
-            Unfinished::Request => {
-                "the request arrived too slowly, and the node needed its memory for other requests; send it again, faster or \
-                 later"
-            }
-            Unfinished::Transaction => {
-                "the transaction waited too long for its EXEC, and the node needed its memory for other requests; nothing of \
-                 it happened, send it again"
-            }
+        let buffers = self.link.buffers();
+        let is_within_request = buffers.parser.is_within_request() || !buffers.input.is_empty();
+        Parting::Say(Reply::error(if is_within_request {
+            "the request arrived too slowly, and the node needed its memory for other requests; send it again, faster or later"
+        } else {
+            "the transaction waited too long for its EXEC, and the node needed its memory for other requests; nothing of it \
+             happened, send it again"
         }))
     }
 }

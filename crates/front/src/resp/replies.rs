@@ -1,12 +1,8 @@
 //! How replies are written.
 
-use std::future::poll_fn;
-use std::io;
-use std::task::Poll;
-
 use bytes::Bytes;
 use ladoga_resp::{Reply, Request, write_array_head, write_bulk_head};
-use ladoga_runtime::{Displaced, Permit, Taken};
+use ladoga_runtime::Taken;
 use ladoga_service::{KeyValue, Piece, StoreError};
 
 use super::call::StoreCall;
@@ -15,7 +11,7 @@ use super::in_flight::READS_MAX;
 use super::serve::{Conversation, Parting};
 use super::served::{LargeReply, Served};
 use super::strings;
-use crate::connection::{next_piece, wait_for_client};
+use crate::connection::next_piece;
 
 /// Replies that wait for others to be written with them.
 const REPLIES_BYTES_MAX: usize = 64 << 10;
@@ -57,19 +53,23 @@ impl<K: KeyValue> Conversation<'_, K> {
             Served::WatchedKeyChanged => self.write_reply(&Failed::WatchedKeyChanged.into_reply()),
             Served::Last(reply) => return Err(Parting::Say(reply)),
             Served::Large(large) => self.write_large(large).await?,
-            Served::Held(Reply::Bulk(value), permit) => self.write_held(&value, &permit).await?,
-            Served::Held(reply, permit) => {
+            Served::Held(Reply::Bulk(value), _room) => self.write_bulk(&value).await?,
+            Served::Held(reply, _room) => {
                 let mut bytes = Vec::new();
                 reply.write(&mut bytes, self.session.dialect);
                 drop(reply);
-                self.write_counted(&bytes, &permit).await?;
+                self.door.door.core.metrics.sent(bytes.len() as u64);
+                self.link.write_all(&bytes).await?;
             }
             Served::Reply(Reply::Bulk(value)) if value.len() > COPIED_BYTES_MAX => {
-                write_bulk_head(&mut self.link.buffers().output, value.len() as u64);
-                self.link.write_all(&value).await?;
-                self.link.buffers().output.extend_from_slice(b"\r\n");
+                self.write_bulk(&value).await?;
             }
-            Served::Reply(reply) => self.write_reply(&reply),
+            Served::Reply(reply) => {
+                if let Reply::Bulk(value) = &reply {
+                    self.door.door.core.metrics.sent(value.len() as u64);
+                }
+                self.write_reply(&reply);
+            }
         }
         if self.link.buffers().unsent().len() > REPLIES_BYTES_MAX {
             self.link.flush().await?;
@@ -81,19 +81,13 @@ impl<K: KeyValue> Conversation<'_, K> {
         reply.write(&mut self.link.buffers().output, self.session.dialect);
     }
 
-    /// Writes a value that takes room in memory, which its client may have to give back.
-    async fn write_held(&mut self, value: &Bytes, permit: &Permit) -> Result<(), Parting> {
+    /// Writes a value from where it is.
+    async fn write_bulk(&self, value: &Bytes) -> Result<(), Parting> {
+        self.door.door.core.metrics.sent(value.len() as u64);
         write_bulk_head(&mut self.link.buffers().output, value.len() as u64);
-        self.write_counted(value, permit).await?;
+        self.link.write_all(value).await?;
         self.link.buffers().output.extend_from_slice(b"\r\n");
         Ok(())
-    }
-
-    async fn write_counted(&mut self, bytes: &[u8], permit: &Permit) -> Result<(), Parting> {
-        match self.write_unless_displaced(permit, bytes).await? {
-            Ok(()) => Ok(()),
-            Err(Displaced) => Err(self.gives_way(Taken::Value)),
-        }
     }
 
     /// Writes a value that is not in memory, as fast as the client takes it, with one piece read ahead.
@@ -101,7 +95,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         let LargeReply { mut value, from, bytes } = large;
         // Nobody waits for these while others are waited for.
         self.link.flush().await?;
-        let permit = match self.door.door.streams.enter(self.link.address(), 1) {
+        let permit = match self.link.enter(&self.door.door.streams, 1, Taken::Stream) {
             Ok(permit) => permit,
             Err(full) => {
                 self.write_reply(&Failed::from(full).into_reply());
@@ -127,9 +121,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             bytes.truncate(left.min(bytes.len() as u64) as usize);
             left -= bytes.len() as u64;
             let next = (left > 0).then(|| next_piece(rest, &self.door.door.core.limits));
-            if let Err(Displaced) = self.write_unless_displaced(&permit, &bytes).await? {
-                return Err(self.gives_way(Taken::Stream));
-            }
+            self.link.write_all(&bytes).await?;
             self.door.door.core.metrics.sent(bytes.len() as u64);
             drop(bytes);
             piece = match next {
@@ -149,44 +141,6 @@ impl<K: KeyValue> Conversation<'_, K> {
         tracing::warn!(%error, "a reply was aborted");
         self.door.door.core.metrics.cut_off();
         Parting::Abort
-    }
-
-    /// The client reads so slowly that it gives way to others.
-    fn gives_way(&self, taken: Taken) -> Parting {
-        self.door.door.core.metrics.displaced(taken);
-        self.door.door.core.metrics.cut_off();
-        Parting::Abort
-    }
-
-    async fn write_unless_displaced(
-        &self,
-        permit: &Permit,
-        mut bytes: &[u8],
-    ) -> io::Result<Result<(), Displaced>> {
-        while !bytes.is_empty() {
-            let count = poll_fn(|context| {
-                if let Poll::Ready(displaced) = permit.poll_displaced(context) {
-                    return Poll::Ready(Ok(Err(displaced)));
-                }
-                match self.link.poll_write_behind(context, bytes) {
-                    Poll::Pending => {
-                        wait_for_client(permit, self.link.take_drained());
-                        Poll::Pending
-                    }
-                    Poll::Ready(Ok(count)) => {
-                        permit.moved(self.link.uncounted(count as u64));
-                        permit.rests();
-                        Poll::Ready(Ok(Ok(count)))
-                    }
-                    Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-                }
-            });
-            match count.await? {
-                Ok(count) => bytes = &bytes[count..],
-                Err(displaced) => return Ok(Err(displaced)),
-            }
-        }
-        Ok(Ok(()))
     }
 
     /// Serves `MGET` of more keys than are read at a time: some, which are written before the next are read. So it holds no more than

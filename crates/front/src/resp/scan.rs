@@ -59,7 +59,7 @@ impl RecordFormat for KeyRecords {
 pub(super) struct KeyReader {
     rest: Option<Box<dyn Pieces>>,
     read: BytesMut,
-    _permit: Permit,
+    _permit: Rc<Permit>,
     /// The next key that is stored, if it was read already.
     stored: Option<Bytes>,
     /// What the transaction has written in the range: keys, and whether they have a value.
@@ -291,7 +291,7 @@ pub(super) async fn keys<K: KeyValue>(call: StoreCall<K>, request: Request) -> C
             return Err(Failed::err("the keys that match take more than 16 MiB; use SCAN"));
         }
         if bytes > SCAN_BYTES_MAX && room.is_none() {
-            room = Some(Rc::new(call.room(KEYS_BYTES_MAX as u64).await?));
+            room = Some(Rc::new(call.take_room(KEYS_BYTES_MAX as u64).await?));
         }
         // By itself, so that it does not keep what was read around it.
         found.push(Reply::Bulk(Bytes::copy_from_slice(&key)));

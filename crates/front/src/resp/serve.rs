@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use ladoga_resp::{Dialect, ProtocolError, Reply, Request, Step};
-use ladoga_runtime::{CommandKind, Permit};
+use ladoga_runtime::CommandKind;
 use ladoga_service::KeyValue;
 use ladoga_tls::Failure;
 
@@ -16,7 +16,8 @@ use super::door::RespDoor;
 use super::failed::Failed;
 use super::in_flight::{Begun, InFlight, READS_MAX};
 use super::link::RespLink;
-use super::measured::Measured;
+use super::measured::{Measured, value_bytes};
+use super::request_room::RequestRoom;
 use super::served::Served;
 use super::session::{Session, Told};
 use super::table::{Command, Verb};
@@ -98,6 +99,11 @@ pub(crate) async fn serve<K: KeyValue>(
                 door.door.core.metrics.cut_off();
                 Parting::Abort
             }
+            Err(Interruption::Displaced(taken)) => {
+                door.door.core.metrics.displaced(taken);
+                door.door.core.metrics.cut_off();
+                Parting::Abort
+            }
         },
     };
     let dialect = conversation.session.dialect;
@@ -125,8 +131,8 @@ pub(super) struct Conversation<'c, K> {
     pub(super) session: Session,
     in_flight: InFlight,
     ahead: Ahead,
-    /// What the request in turn takes of the memory for values on their way in, and the right to it.
-    pub(super) room: Option<(Permit, u64)>,
+    /// What the request that arrives takes of the memory for values, if it is long.
+    pub(super) room: Option<Rc<RequestRoom>>,
     served: u32,
 }
 
@@ -153,7 +159,8 @@ impl<K: KeyValue> Conversation<'_, K> {
                     {
                         return Err(Parting::Move(departure));
                     }
-                    self.make_room(bytes as u64).await?;
+                    let made = self.make_room(bytes as u64).await;
+                    made.map_err(|failed| self.refuse_arriving(failed))?;
                     self.receive().await?;
                 }
                 Err(error) => {
@@ -193,6 +200,9 @@ impl<K: KeyValue> Conversation<'_, K> {
     /// Has a request served, behind all that have to be answered before.
     async fn take(&mut self, request: Request) -> Result<(), Parting> {
         self.link.serves();
+        // It goes with the request. Those behind it have their own.
+        let room = self.room_in_turn();
+        self.room = None;
         if dispatch::is_of_http(&request) {
             self.answer_all().await?;
             return Err(Parting::Say(Reply::error(HTTP)));
@@ -213,12 +223,12 @@ impl<K: KeyValue> Conversation<'_, K> {
             self.session.transaction.spoil();
             return self.reply_alone(reply.into(), Measured::of(command, started_ns)).await;
         }
+        self.door.door.core.metrics.received(value_bytes(command.verb, &request));
         let measured = Measured::of_keys(&self.door.door.core, command, &request, started_ns);
         if self.session.transaction.takes(command) {
-            let (door, address) = (&self.door.door, self.link.address());
             // What it had while it arrived, it has as something queued from here on.
-            self.room = None;
-            let reply = self.session.transaction.queue(command, &request, door, address);
+            drop(room);
+            let reply = self.session.transaction.queue(command, &request, self.link);
             let queued = Measured { kind: CommandKind::Other, ..measured };
             return self.reply_alone(reply.into(), queued).await;
         }
@@ -227,12 +237,18 @@ impl<K: KeyValue> Conversation<'_, K> {
             let served = self.serve_session(command, request).await?;
             return self.write_measured(served, measured).await;
         }
-        self.serve_by_store(command, request, measured).await
+        self.serve_by_store((command, &room), request, measured).await?;
+        if self.room.is_none() && Rc::strong_count(&room) == 1 {
+            // Its request is over: the next one can have it.
+            room.give_back();
+            self.room = Some(room);
+        }
+        Ok(())
     }
 
     async fn serve_by_store(
         &mut self,
-        command: &'static Command,
+        (command, room): (&'static Command, &Rc<RequestRoom>),
         request: Request,
         mut measured: Measured,
     ) -> Result<(), Parting> {
@@ -240,7 +256,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         while !self.in_flight.admits(&claim) {
             self.answer_first().await?;
         }
-        let mut call = match self.call().await? {
+        let mut call = match self.call(Rc::clone(room)).await? {
             Ok(call) => call,
             Err(failed) => {
                 return self.reply_alone(failed.into_reply().into(), measured).await;
@@ -283,8 +299,11 @@ impl<K: KeyValue> Conversation<'_, K> {
         call.service.unordered_writes() + self.door.paused.get()
     }
 
-    /// What a command needs to ask the store; waits until the service can answer.
-    pub(super) async fn call(&mut self) -> Result<Result<StoreCall<K>, Failed>, Parting> {
+    /// What a command needs to ask the store, with this room for what it reads; waits until the service can answer.
+    pub(super) async fn call(
+        &mut self,
+        room: Rc<RequestRoom>,
+    ) -> Result<Result<StoreCall<K>, Failed>, Parting> {
         let service = match self.door.service() {
             Ok(service) => Rc::clone(service),
             Err(error) => return Ok(Err(error.into())),
@@ -302,7 +321,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             Rc::clone(self.door),
             service,
             (self.session.replicas, waited_ms),
-            self.link.address(),
+            (Rc::clone(self.link), room),
         )))
     }
 
@@ -330,14 +349,16 @@ impl<K: KeyValue> Conversation<'_, K> {
             }
             first
         });
-        match first.await {
+        let first = first.await;
+        self.link.held.rest(0);
+        match first {
             Some((served, measured)) => self.write_measured(served, measured).await,
             None => Ok(()),
         }
     }
 
     pub(super) async fn write_measured(&mut self, served: Served, measured: Measured) -> Result<(), Parting> {
-        measured.end(&self.door.door, &served);
+        measured.end(&self.door.door, served.is_error());
         self.write(served).await
     }
 }

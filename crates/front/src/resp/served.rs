@@ -2,10 +2,10 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use ladoga_resp::Reply;
-use ladoga_runtime::Permit;
 use ladoga_service::{LargeValue, Value};
 
 use super::failed::Failed;
+use super::request_room::RoomPart;
 
 /// What a value that is read later takes of memory until then, about.
 const LATER_BYTES: u64 = 1 << 10;
@@ -15,7 +15,7 @@ pub(super) enum Served {
     /// This is replied.
     Reply(Reply),
     /// So is this, which is large, with the right to hold it.
-    Held(Reply, Rc<Permit>),
+    Held(Reply, Rc<RoomPart>),
     /// So is this, which is not in memory.
     Large(LargeReply),
     /// All of these are, as one list.

@@ -303,7 +303,7 @@ pub(super) async fn setrange<K: KeyValue>(call: StoreCall<K>, request: Request) 
     let end = offset.saturating_add(new.len() as u64);
     // As much as the value before it, which may be far shorter.
     let _room = match end {
-        SET_RANGE_BYTES_UNCOUNTED..=VALUE_BYTES_MAX => Some(call.room(end).await?),
+        SET_RANGE_BYTES_UNCOUNTED..=VALUE_BYTES_MAX => Some(call.take_room(end).await?),
         _ => None,
     };
     call.update(request.bytes(1), true, |found| {

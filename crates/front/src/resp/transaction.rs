@@ -10,6 +10,7 @@ use super::failed::Failed;
 use super::in_flight::Begun;
 use super::overlay::{Watched, seen_of};
 use super::queued::Transaction;
+use super::request_room::RequestRoom;
 use super::serve::{Conversation, Parting};
 use super::served::Served;
 use super::table::{Command, Verb};
@@ -43,7 +44,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         if self.session.transaction.queued.is_some() {
             return Ok(Reply::error("WATCH inside MULTI is not allowed").into());
         }
-        let call = match self.call().await? {
+        let call = match self.call(RequestRoom::new(self.link)).await? {
             Ok(call) => call,
             Err(failed) => return Ok(failed.into_reply().into()),
         };
@@ -66,8 +67,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             }
             match seen(&call, &key).await {
                 Ok(seen) => {
-                    let (door, address) = (&self.door.door, self.link.address());
-                    if let Err(full) = self.session.transaction.watch(&key, seen, door, address) {
+                    if let Err(full) = self.session.transaction.watch(&key, seen, self.link) {
                         return Ok(full.into_reply().into());
                     }
                 }
@@ -90,7 +90,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             let words = "EXECABORT Transaction discarded because of previous errors.";
             return Ok(Reply::Error(words.to_owned()).into());
         }
-        let call = match self.call().await? {
+        let call = match self.call(RequestRoom::new(self.link)).await? {
             Ok(call) => call,
             Err(failed) => return Ok(failed.into_reply().into()),
         };
@@ -112,9 +112,9 @@ impl<K: KeyValue> Conversation<'_, K> {
         if call.may_transact() {
             return self.exec_together(call, queued, watched, room).await;
         }
-        let served = self.exec_in_order(call, queued, watched).await;
-        drop(room);
-        served
+        // What its commands need beside what is queued is counted with it.
+        let call = StoreCall { room: RequestRoom::of_transaction(self.link, room), ..call };
+        self.exec_in_order(call, queued, watched).await
     }
 
     /// Others may come in between; a key that is watched is written only if it is as it was.

@@ -1,4 +1,8 @@
-use ladoga_runtime::{Address, Gate, OverCapacity, Permit};
+use std::rc::Rc;
+
+use ladoga_runtime::{Gate, OverCapacity, Permit};
+
+use super::link::RespLink;
 
 /// So much is kept without being counted.
 const UNCOUNTED_BYTES: u64 = 16 << 10;
@@ -12,7 +16,7 @@ pub(super) struct TransactionRoom {
     /// What the same transaction keeps elsewhere.
     beside_bytes: u64,
     held_bytes: u64,
-    permit: Option<Permit>,
+    permit: Option<Rc<Permit>>,
 }
 
 /// Why a transaction cannot keep more.
@@ -43,12 +47,12 @@ impl TransactionRoom {
 
     /// It keeps so many bytes more, or as many as before if there is no room. Nobody gives way for it, and it does not wait, since it
     /// holds what others wait for.
-    pub(super) fn hold(&mut self, bytes: u64, gate: &Gate, address: Address) -> Result<(), NoRoom> {
-        self.check(bytes, gate)?;
+    pub(super) fn hold(&mut self, bytes: u64, link: &RespLink) -> Result<(), NoRoom> {
+        self.check(bytes, &link.core.bodies)?;
         let bytes = self.bytes + bytes;
         if bytes > self.held_bytes.max(UNCOUNTED_BYTES) {
-            self.take(bytes.next_multiple_of(STEP_BYTES), gate, address)
-                .or_else(|_| self.take(bytes, gate, address))
+            self.take(bytes.next_multiple_of(STEP_BYTES), link)
+                .or_else(|_| self.take(bytes, link))
                 .map_err(NoRoom::Now)?;
         }
         self.bytes = bytes;
@@ -61,17 +65,17 @@ impl TransactionRoom {
         if bytes > bytes_max { Err(NoRoom::Ever(TooLarge { bytes, bytes_max })) } else { Ok(()) }
     }
 
-    fn take(&mut self, bytes: u64, gate: &Gate, address: Address) -> Result<(), OverCapacity> {
+    fn take(&mut self, bytes: u64, link: &RespLink) -> Result<(), OverCapacity> {
         match &self.permit {
             Some(permit) => permit.grow_if_room(bytes - self.held_bytes)?,
-            None => self.permit = Some(gate.enter_if_room(address, bytes)?),
+            None => self.permit = Some(link.enter_if_room(bytes)?),
         }
         self.held_bytes = bytes;
         Ok(())
     }
 
-    /// What it may have to give back, if it keeps more than a little.
-    pub(super) const fn permit(&self) -> Option<&Permit> {
-        self.permit.as_ref()
+    /// What it has of the memory for values.
+    pub(super) fn into_held(self) -> (Option<Rc<Permit>>, u64) {
+        (self.permit, self.held_bytes)
     }
 }

@@ -1,6 +1,6 @@
 use bytes::Bytes;
 use ladoga_resp::{Piece, Reply, Request, Step};
-use ladoga_runtime::{AccessKind, Permit};
+use ladoga_runtime::AccessKind;
 use ladoga_service::{Error, KeyValue, Later, Precondition, StoreError, Upload};
 
 use super::arguments::{Condition, SetOptions, Unit};
@@ -25,18 +25,40 @@ impl<K: KeyValue> Conversation<'_, K> {
         };
         let mut measured = self.measured_upload(&key);
         self.answer_all().await?;
+        match self.upload(command, key, bytes, &mut measured).await {
+            Ok(served) => self.write_measured(served, measured).await,
+            Err(parting) => {
+                if let Parting::Say(_) = &parting {
+                    measured.end(&self.door.door, true);
+                }
+                Err(parting)
+            }
+        }
+    }
+
+    /// Stores a value as it arrives. If it is refused, nothing can follow it.
+    async fn upload(
+        &mut self,
+        command: &'static Command,
+        key: Bytes,
+        bytes: u64,
+        measured: &mut Measured,
+    ) -> Result<Served, Parting> {
         self.authorize_large(command, &key, bytes).map_err(Parting::Say)?;
-        let mut call = self.call().await?.map_err(refused)?;
+        let room = self.room_in_turn();
+        let mut call = self.call(room).await?.map_err(refused)?;
         call.trace = measured.trace(call.replicas);
         check_write(&key, bytes).map_err(refused)?;
         call.admit(&call.context(), &key, bytes).await.map_err(|error| refused(error.into()))?;
         let permit = call.upload_permit().await.map_err(|full| refused(full.into()))?;
         let upload =
             call.service.upload(&call.context(), &key).await.map_err(|error| refused(error.into()))?;
-        let finished = self.receive_value(upload, &permit).await?;
+        let finished = self.receive_value(upload).await?;
         let request = self.receive_rest().await?;
         self.link.serves();
         drop(permit);
+        // It goes with the request.
+        self.room = None;
         let checked = dispatch::command(&request)
             .and_then(|command| self.authorize_options(command, &request).map(|()| command));
         let audited = checked.as_ref().ok().and_then(|command| self.audited(command, &request));
@@ -45,7 +67,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             Err(reply) => Err(Failed::Told(reply)),
         });
         audited.iter().for_each(|audited| audited.end_with(&served));
-        self.write_measured(served, measured).await
+        Ok(served)
     }
 
     fn measured_upload(&self, key: &[u8]) -> Measured {
@@ -70,7 +92,7 @@ impl<K: KeyValue> Conversation<'_, K> {
     }
 
     /// Writes the value as it arrives: while one piece is written, the next one is read, and no third.
-    async fn receive_value(&mut self, upload: K::Upload, permit: &Permit) -> Result<Finished<K>, Parting> {
+    async fn receive_value(&mut self, upload: K::Upload) -> Result<Finished<K>, Parting> {
         {
             let buffers = &mut *self.link.buffers();
             buffers.parser.stream(&mut buffers.input);
@@ -90,7 +112,7 @@ impl<K: KeyValue> Conversation<'_, K> {
                     self.door.door.core.metrics.received(piece.len() as u64);
                     writing = upload.write(piece);
                 }
-                Piece::Incomplete => self.receive_more(Some(permit)).await?,
+                Piece::Incomplete => self.receive_more().await?,
                 Piece::End => break,
             }
         }
@@ -109,8 +131,8 @@ impl<K: KeyValue> Conversation<'_, K> {
                 // What the value before is compared with.
                 Ok(Step::Large { .. }) => self.link.buffers().parser.hold(),
                 Ok(Step::Incomplete { bytes }) => {
-                    self.make_room(bytes as u64).await?;
-                    self.receive_for_room().await?;
+                    self.make_room(bytes as u64).await.map_err(refused)?;
+                    self.receive_more().await?;
                 }
                 Err(error) => return Err(Parting::Say(Reply::error(error))),
             }

@@ -1,3 +1,4 @@
+use ladoga_runtime::Taken;
 use ladoga_server::Limits;
 
 /// A client that takes fewer bytes than this within the time for an answer takes none.
@@ -12,6 +13,8 @@ pub(super) enum Interruption {
     Late,
     /// Replies are not read, or there is no more time.
     CutOff,
+    /// Replies are read so slowly that what the connection holds goes to others.
+    Displaced(Taken),
 }
 
 /// Since when somebody is waited for.

@@ -1,0 +1,132 @@
+//! Clients that hold what others need, and do not read, or do not go on.
+
+use std::io::Write;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::client::{RespClient, RespNode, request};
+use crate::support::{Launch, value, wait_until};
+
+/// One event loop with 4 MiB for values, of which one client may have seven eighths.
+fn small_node() -> RespNode {
+    RespNode::launch(
+        Launch::patient().flag("--fsync", "never").flag("--memory", "32MiB").flag("--threads", "1"),
+    )
+}
+
+/// What leaves less room than [`has_room`] needs, and fits.
+const MOST_BYTES: usize = 3_500_000;
+/// More than the sockets between both ends take.
+const UNREAD_BYTES: usize = 24 << 20;
+
+/// A connection that sends all this, as far as it is read, and reads nothing.
+fn send_and_not_read(node: &RespNode, bytes: &[u8]) -> RespClient {
+    let client = node.connect();
+    client.stream().set_write_timeout(Some(Duration::from_millis(500))).expect("a connection");
+    let _ = client.stream().write_all(bytes);
+    client
+}
+
+/// What needs room of its own, and gets it.
+fn has_room(node: &RespNode) -> bool {
+    node.connect().ask_bytes(&[b"SETRANGE", b"other", b"0", &value(1, 1_000_000)]) == b":1000000\r\n"
+}
+
+#[test]
+fn who_does_not_read_gives_back_what_others_need() {
+    let node = small_node();
+    let mut client = node.connect();
+    assert_eq!(client.ask_bytes(&[b"SET", b"large", &value(1, UNREAD_BYTES)]), b"+OK\r\n");
+    assert_eq!(client.ask_bytes(&[b"SET", b"middle", &value(2, MOST_BYTES)]), b"+OK\r\n");
+    let get = request(&[b"GET", b"large"]);
+    let most = value(3, MOST_BYTES);
+    let queued = request(&[b"ECHO", &value(4, MOST_BYTES / 20)]).repeat(20);
+    let multi = request(&[b"MULTI"]);
+    for (what, bytes) in [
+        ("a long request that is over", [request(&[b"APPEND", b"k", &most]), get.clone()].concat()),
+        ("a long reply that is over", [request(&[b"PING", &most]), get.clone()].concat()),
+        ("what is queued", [multi.clone(), queued, multi.repeat(2_000_000)].concat()),
+        (
+            "the replies of a transaction",
+            [multi, get.clone(), request(&[b"GETDEL", b"middle"]), request(&[b"EXEC"])].concat(),
+        ),
+    ] {
+        let unread = send_and_not_read(&node, &bytes);
+        // What was sent has arrived by then.
+        thread::sleep(Duration::from_secs(1));
+        wait_until(&format!("room beside {what}"), || has_room(&node));
+        drop(unread);
+    }
+}
+
+/// It is listened to for some seconds more, as it may be sending: that does not hold anybody up.
+#[test]
+fn who_gives_way_does_so_at_once() {
+    let node = small_node();
+    let long = request(&[b"APPEND", b"k", &value(1, MOST_BYTES)]);
+    let mut slow = node.connect();
+    slow.send(&long[..long.len() - 10]);
+    wait_until("a request that holds all that there is", || !has_room(&node));
+    let mut last = Duration::MAX;
+    wait_until("a write that is taken", || {
+        let began = Instant::now();
+        let is_taken = has_room(&node);
+        last = began.elapsed();
+        is_taken
+    });
+    assert!(last < Duration::from_secs(4), "{last:?}");
+    let told = slow.line();
+    assert!(told.starts_with("-ERR the request arrived too slowly"), "{told}");
+}
+
+/// What a command takes for its arguments, and for the value that it changes, is one.
+#[test]
+fn a_command_is_not_in_its_own_way() {
+    let node = small_node();
+    let mut client = node.connect();
+    let (two, other) = (value(1, 2_000_000), value(2, 2_000_000));
+    assert_eq!(client.ask_bytes(&[b"SET", b"k", &two]), b"+OK\r\n");
+    assert_eq!(client.ask("SETRANGE k 2000000 x"), ":2000001\r\n");
+    assert_eq!(client.ask_bytes(&[b"APPEND", b"k", &two]), b":4000001\r\n");
+    assert_eq!(client.ask_bytes(&[b"SET", b"k", &two]), b"+OK\r\n");
+    let reply = client.ask_bytes(&[b"GETSET", b"k", &other]);
+    assert!(reply == [b"$2000000\r\n", &two[..], b"\r\n"].concat());
+    let reply = client.ask_bytes(&[b"SET", b"k", &two, b"GET"]);
+    assert!(reply == [b"$2000000\r\n", &other[..], b"\r\n"].concat());
+    // A transaction is told what it would take.
+    assert_eq!(client.ask("COPY k l"), ":1\r\n");
+    for command in ["MULTI", "GETDEL k", "GETDEL l"] {
+        assert!(client.ask(command).starts_with('+'));
+    }
+    let reply = client.ask("EXEC");
+    assert!(
+        reply.starts_with("-ERR the transaction would take 4000") && reply.contains("at most 3670016"),
+        "{reply}"
+    );
+    assert_eq!(client.ask("STRLEN k"), ":2000000\r\n");
+}
+
+/// As a value that comes over HTTP is.
+#[test]
+fn values_and_refusals_are_counted() {
+    let node = RespNode::start();
+    let mut client = node.connect();
+    assert_eq!(client.ask("SET k value EX 100"), "+OK\r\n");
+    assert_eq!(client.ask("MSET a 1 b 22"), "+OK\r\n");
+    let sum = |name| node.node.metrics().sum(name, &[]).expect("it is there");
+    assert!((sum("ladoga_request_body_bytes_total") - 8.0).abs() < 0.5);
+    assert_eq!(client.ask_bytes(&[b"SET", b"k", &value(1, 250_000)]), b"+OK\r\n");
+    let before = sum("ladoga_response_body_bytes_total");
+    assert_eq!(
+        client.ask_bytes(&[b"MGET", b"k", b"a", b"none"]).len(),
+        "*3\r\n$250000\r\n\r\n$1\r\n1\r\n$-1\r\n".len() + 250_000
+    );
+    // With the page that says so.
+    let sent = sum("ladoga_response_body_bytes_total") - before;
+    assert!((250_001.0..400_000.0).contains(&sent), "{sent}");
+    // Nothing of the value is read.
+    let head = [&b"*3\r\n$3\r\nSET\r\n$5000\r\n"[..], &[b'k'; 5_000], b"\r\n$300000\r\n"].concat();
+    client.send(&head);
+    assert!(client.line().starts_with('-'));
+    assert_eq!(node.node.metrics().sum("ladoga_resp_commands_total", &["write", "error"]), Some(1.0));
+}

@@ -127,6 +127,11 @@ impl Parser {
         }
     }
 
+    /// What bounds a request, from the next part of it on.
+    pub const fn limits_mut(&mut self) -> &mut ParserLimits {
+        &mut self.limits
+    }
+
     /// Whether a request has begun, and is not complete.
     pub const fn is_within_request(&self) -> bool {
         self.missing.is_some()

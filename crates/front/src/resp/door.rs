@@ -80,9 +80,13 @@ impl<K> RespDoor<K> {
 }
 
 impl<K: KeyValue> RespDoor<K> {
-    /// Takes a connection over, which may have told another event loop something. Until the store is open, nobody knows which values it wants piece by piece.
+    /// Takes a connection over, which may have told another event loop something.
     pub(crate) fn accept(&self, socket: (TcpStream, Option<Box<Session>>), told: Option<Told>) -> RespLink {
-        let large_bytes_min = self.door.opening.get().map_or(u64::MAX, |service| service.upload_bytes_min());
-        RespLink::new(socket, Rc::clone(&self.door.core), large_bytes_min, told)
+        RespLink::new(socket, Rc::clone(&self.door.core), self.large_bytes_min(), told)
+    }
+
+    /// From which length on the store wants values piece by piece. Until it is open, nobody knows.
+    pub(super) fn large_bytes_min(&self) -> u64 {
+        self.door.opening.get().map_or(u64::MAX, |service| service.upload_bytes_min())
     }
 }

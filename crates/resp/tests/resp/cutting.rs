@@ -1,8 +1,9 @@
-use ladoga_resp::ProtocolError;
+use bytes::BytesMut;
+use ladoga_resp::{Parser, ParserLimits, Piece, ProtocolError, Step};
 use proptest::prelude::*;
 
 use super::corpus::streams;
-use super::reading::{Seen, read};
+use super::reading::{LIMITS, Seen, read};
 
 #[test]
 fn a_cut_makes_no_difference() {
@@ -44,6 +45,18 @@ fn what_is_no_request_is_told_in_the_words_of_redis() {
 }
 
 /// One that arrived at once with its end could be as long as a read.
+/// Whoever connected before the store was open did not know what is large.
+#[test]
+fn what_is_large_may_be_known_later() {
+    let limits = ParserLimits { large_bytes_min: u64::MAX, ..LIMITS };
+    let (mut parser, mut input) = (Parser::new(limits), BytesMut::from("*2\r\n$3\r\nSET\r\n$600\r\nvv"));
+    assert!(matches!(parser.next(&mut input), Ok(Step::Incomplete { bytes: 600.. })));
+    parser.limits_mut().large_bytes_min = 600;
+    assert_eq!(parser.next(&mut input), Ok(Step::Large { bytes: 600 }));
+    parser.stream(&mut input);
+    assert_eq!(parser.next_piece(&mut input), Piece::Bytes("vv".into()));
+}
+
 #[test]
 fn a_line_is_bounded_however_it_is_cut() {
     const LINE_BYTES_MAX: usize = 64 << 10;

@@ -2,7 +2,7 @@ use bytes::BytesMut;
 use ladoga_resp::{Parser, ParserLimits, Piece, ProtocolError, Request, Step};
 
 /// Small ones, so that they are reached.
-const LIMITS: ParserLimits = ParserLimits {
+pub(crate) const LIMITS: ParserLimits = ParserLimits {
     arguments_max: 1_000,
     argument_bytes_max: 4_096,
     large_bytes_min: 512,

@@ -352,7 +352,7 @@ impl Buffers {
     /// Nothing that arrives counts any more. Answers whether the client was in the middle of something.
     fn lingers(&mut self, now_ms: u64) -> bool {
         let is_speaking = self.parser.is_within_request() || !self.input.is_empty();
-        self.input = BytesMut::new();
+        (self.input, self.parser) = (BytesMut::new(), Parser::new(*self.parser.limits_mut()));
         self.waits = Waits { lingering: Some(now_ms), ..Waits::default() };
         is_speaking
     }

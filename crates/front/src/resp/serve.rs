@@ -118,6 +118,8 @@ pub(crate) async fn serve<K: KeyValue>(
         Parting::Say(reply) => reply.write(&mut link.buffers().output, dialect),
         Parting::Over => {}
     }
+    // What the client still says is waited for without anything that others may need.
+    drop(conversation);
     let may_be_speaking = link.begins_to_linger() || is_interrupted;
     // However that ends, the connection does.
     let _ = link.ending.unless_ended(link.linger(may_be_speaking)).await;

@@ -274,7 +274,10 @@ async fn follow<K: KeyValue>(door: &Door<K>, link: &Link, following: Following) 
     ];
     let (status, length) = (StatusCode::OK, ReplyLength::Unknown);
     begin(core, link, &ReplyHead { status, fields: &fields, length, date: &core.date() }, false);
-    write_changes(core, link, &door.streams, following).await
+    link.follows.set(true);
+    let written = write_changes(core, link, &door.streams, following).await;
+    link.follows.set(false);
+    written
 }
 
 /// Writes the head of an answer. While the node drains, who was there before gets no other.

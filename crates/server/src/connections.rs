@@ -15,6 +15,8 @@ const REST: Duration = Duration::from_millis(100);
 pub(super) struct Connections {
     context: Rc<LoopContext>,
     open: RefCell<Slab<Rc<dyn Connection>>>,
+    /// Behind the last one that was asked to move.
+    next_to_move: Cell<usize>,
     /// Those that were there when draining began, or were on their way.
     to_drain: Cell<usize>,
     is_drained: Notify,
@@ -22,7 +24,13 @@ pub(super) struct Connections {
 
 impl Connections {
     pub(super) fn new(context: Rc<LoopContext>) -> Connections {
-        Connections { context, open: RefCell::default(), to_drain: Cell::new(0), is_drained: Notify::new() }
+        Connections {
+            context,
+            open: RefCell::default(),
+            next_to_move: Cell::new(0),
+            to_drain: Cell::new(0),
+            is_drained: Notify::new(),
+        }
     }
 
     /// Ends connections that have timed out.
@@ -65,10 +73,16 @@ impl Connections {
         }
     }
 
-    /// Has so many of them go on at other loops, as soon as they can.
+    /// Has so many of them go on at other loops, as soon as they can. It begins behind those that were asked last, which may be busy for
+    /// long.
     pub(super) fn ask_to_move(&self, count: usize) {
-        let open = self.open.borrow();
-        open.iter().filter(|(_, connection)| connection.move_on()).take(count).for_each(drop);
+        let (open, first) = (self.open.borrow(), self.next_to_move.get());
+        let behind = open.iter().filter(|(index, _)| *index >= first);
+        let before = open.iter().filter(|(index, _)| *index < first);
+        let asked = behind.chain(before).filter(|(_, connection)| connection.move_on());
+        if let Some((last, _)) = asked.take(count).last() {
+            self.next_to_move.set(last + 1);
+        }
     }
 
     fn for_each(&self, act: impl Fn(&dyn Connection)) {
@@ -109,7 +123,7 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        let Connections { context, open, to_drain, is_drained } = &*self.connections;
+        let Connections { context, open, to_drain, is_drained, .. } = &*self.connections;
         let connection = open.borrow_mut().remove(self.index);
         if self.goes_on {
             context.metrics.moved_away();
@@ -177,8 +191,10 @@ mod tests {
             let connection = Asked::new(may_move);
             (Rc::clone(&connection), connections.enter(connection))
         });
-        connections.ask_to_move(2);
-        assert_eq!(open.each_ref().map(|(asked, _)| asked.times.get()), [0, 1, 0, 1, 0]);
+        for expected in [[0, 1, 0, 1, 0], [0, 2, 0, 1, 1], [0, 2, 0, 2, 2]] {
+            connections.ask_to_move(2);
+            assert_eq!(open.each_ref().map(|(asked, _)| asked.times.get()), expected, "all in their turn");
+        }
     }
 
     /// Whether nothing is to be waited for, or only for so long.

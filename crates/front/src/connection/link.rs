@@ -46,6 +46,8 @@ pub struct Link {
     charges_pieces: Cell<bool>,
     /// Whether another event loop is to serve it.
     is_to_move: Cell<bool>,
+    /// Whether it has an answer that does not end.
+    pub(crate) follows: Cell<bool>,
     /// Whether it was accepted while the node was draining: then it is answered instead of being closed.
     pub(crate) is_late: bool,
     /// Which timeout ended it, if one did.
@@ -59,6 +61,7 @@ impl Link {
             socket: Socket::new(socket, secure),
             http: RefCell::new(Connection::new(HEAD_LIMITS, core.now_ms())),
             is_to_move: Cell::new(false),
+            follows: Cell::new(false),
             is_late: core.is_draining(),
             core,
             address: Cell::new(None),
@@ -177,13 +180,6 @@ impl Link {
     /// Ready once the client has closed its side, while a request is being served. The bytes of a next request hide it.
     pub(crate) fn poll_left(&self, context: &mut Context<'_>) -> Poll<()> {
         self.socket.poll_end(context)
-    }
-
-    /// Whether the client has closed its side, and nothing was sent to it since `sent_ms` for as long as a client may take to
-    /// read. One that is gone shows only when something is sent; one that has merely asked for everything looks the same.
-    pub(crate) async fn is_abandoned(&self, sent_ms: u64) -> bool {
-        let is_silent = self.now_ms() - sent_ms >= self.core.limits.answer_timeout_ms;
-        is_silent && poll_fn(|context| Poll::Ready(self.poll_left(context).is_ready())).await
     }
 
     /// The last answer is about to be written. It has a time-out of its own. Answers whether the client may still be sending.
@@ -381,7 +377,7 @@ impl ladoga_server::Connection for Link {
 
     fn move_on(&self) -> bool {
         // A peer's is where the peer has asked for it.
-        let may_move = !self.is_peers();
+        let may_move = !self.is_peers() && !self.follows.get();
         if may_move {
             self.is_to_move.set(true);
             self.ending.wake();

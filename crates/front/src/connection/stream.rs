@@ -106,6 +106,13 @@ pub(crate) async fn flush_unless_displaced(link: &Link, permit: &Permit) -> Resu
 }
 
 impl Link {
+    /// Whether the client has closed its side, and nothing was sent to it since `sent_ms` for as long as a client may take to
+    /// read. One that is gone shows only when something is sent; one that has merely asked for everything looks the same.
+    pub(crate) async fn is_abandoned(&self, sent_ms: u64) -> bool {
+        let is_silent = self.now_ms() - sent_ms >= self.core.limits.answer_timeout_ms;
+        is_silent && poll_fn(|context| Poll::Ready(self.poll_left(context).is_ready())).await
+    }
+
     /// What the client took while nothing could be written to it, since this was asked last.
     pub(crate) fn take_drained(&self) -> u64 {
         self.socket.drain().take()

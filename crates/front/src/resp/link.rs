@@ -37,6 +37,8 @@ pub(crate) struct RespLink {
     is_late: bool,
     /// Whether it goes on at another event loop, as soon as it can.
     is_to_move: Cell<bool>,
+    /// Whether it has told this event loop something that another one cannot know.
+    pub(super) stays: Cell<bool>,
     /// What it has told the event loop that served it before.
     told: Cell<Option<Told>>,
     pub(super) held: HeldPermits,
@@ -85,6 +87,7 @@ impl RespLink {
             address: Cell::new(None),
             is_late: core.is_draining() && told.is_none(),
             is_to_move: Cell::new(false),
+            stays: Cell::new(false),
             told: Cell::new(told),
             core,
             held: HeldPermits::default(),
@@ -297,9 +300,12 @@ impl ladoga_server::Connection for RespLink {
     }
 
     fn move_on(&self) -> bool {
-        self.is_to_move.set(true);
-        self.ending.wake();
-        true
+        let may_move = !self.stays.get();
+        if may_move {
+            self.is_to_move.set(true);
+            self.ending.wake();
+        }
+        may_move
     }
 
     fn cut_off(&self) {

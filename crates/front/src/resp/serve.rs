@@ -156,6 +156,7 @@ impl<K: KeyValue> Conversation<'_, K> {
                     if self.is_over() {
                         return Ok(());
                     }
+                    self.link.stays.set(!self.session.can_move());
                     if self.is_to_move()
                         && let Some(departure) = self.link.departing()
                     {

@@ -102,6 +102,7 @@ fn told(error: &Error) -> Reply {
         Error::Contended(_) | Error::Store(StoreError::Fenced(_)) => "TRYAGAIN",
         Error::Store(StoreError::Unreachable { .. } | StoreError::TooFewReplicas(_))
         | Error::TooFewReplicas(_)
+        | Error::Undecided
         | Error::RangeIncomplete { .. }
         | Error::Overtaken
         | Error::TimeUnknown { .. }

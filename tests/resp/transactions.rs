@@ -23,6 +23,18 @@ fn a_transaction_is_done_at_its_end() {
 }
 
 #[test]
+fn what_a_transaction_has_written_expires_in_it() {
+    let node = RespNode::start();
+    let mut client = node.connect();
+    assert_eq!(client.ask("MULTI"), "+OK\r\n");
+    for command in ["SET k v PXAT 1", "GET k", "EXISTS k", "KEYS *", "SETNX k w", "GET k"] {
+        assert_eq!(client.ask(command), "+QUEUED\r\n");
+    }
+    assert_eq!(client.ask("EXEC"), "*6\r\n+OK\r\n$-1\r\n:0\r\n*0\r\n:1\r\n$1\r\nw\r\n");
+    assert_eq!(client.ask("GET k"), "$1\r\nw\r\n");
+}
+
+#[test]
 fn what_stands_before_a_hello_in_a_transaction_is_replied_as_before() {
     let node = RespNode::start();
     let mut client = node.connect();

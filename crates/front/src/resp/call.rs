@@ -114,7 +114,8 @@ impl<K: KeyValue> StoreCall<K> {
             // Redis has no bound that a read could run into: under such a key there is nothing.
             return Lookup::Now(Ok(None));
         }
-        if let Some(kept) = self.overlay.as_ref().and_then(|overlay| overlay.borrow().kept(key)) {
+        let kept = |overlay: &Rc<RefCell<Overlay>>| overlay.borrow().kept(key, self.door.now_ms());
+        if let Some(kept) = self.overlay.as_ref().and_then(kept) {
             return Lookup::Now(Ok(kept.into_cell()));
         }
         let found = match self.service.get(&self.context(), key) {

@@ -67,6 +67,13 @@ pub(super) struct Written {
     pub(super) expires_at_ms: u64,
 }
 
+impl Written {
+    /// Whether the key has a value at this time of day.
+    pub(super) const fn is_there(&self, now_ms: u64) -> bool {
+        self.value.is_some() && (self.expires_at_ms == 0 || self.expires_at_ms > now_ms)
+    }
+}
+
 impl Overlay {
     /// For a transaction that depends on these keys. What it holds is counted there, if that is given.
     pub(super) fn new(watched: Vec<Watched>, room: Option<(TransactionRoom, Rc<RespLink>)>) -> Overlay {
@@ -78,13 +85,19 @@ impl Overlay {
         self.request = Some(request.clone());
     }
 
-    /// What a key has, if it was written, or read and kept.
-    pub(super) fn kept(&self, key: &[u8]) -> Option<Kept> {
-        if let Some(Written { value, expires_at_ms }) = self.written.get(key) {
-            let stamp = Stamp { expires_at_ms: *expires_at_ms, ..Stamp::new(Version::ZERO) };
-            return Some(Kept::Cell(stamp, value.clone()));
-        }
-        self.read.get(key)?.kept.clone()
+    /// What a key has at this time of day, if it was written, or read and kept.
+    pub(super) fn kept(&self, key: &[u8], now_ms: u64) -> Option<Kept> {
+        let kept = match self.written.get(key) {
+            Some(Written { value, expires_at_ms }) => {
+                let stamp = Stamp { expires_at_ms: *expires_at_ms, ..Stamp::new(Version::ZERO) };
+                Kept::Cell(stamp, value.clone())
+            }
+            None => self.read.get(key)?.kept.clone()?,
+        };
+        Some(match kept {
+            Kept::Cell(stamp, Some(_)) if stamp.is_expired(now_ms) => Kept::Cell(stamp, None),
+            kept => kept,
+        })
     }
 
     /// A key was read. What counts is what it was like the first time.
@@ -189,26 +202,27 @@ mod tests {
     fn what_was_written_is_seen_and_what_was_read_first_counts() {
         let (mut overlay, key) = (Overlay::new(Vec::new(), None), Bytes::from_static(b"a"));
         let kept = |stamp, value| Some(Kept::Cell(stamp, value));
-        assert_eq!(overlay.kept(b"a"), None);
+        assert_eq!(overlay.kept(b"a", 49), None);
         let found = cell(7, b"read");
         overlay.saw(b"a", Some(&found));
         assert_eq!(overlay.seen, [(key.clone(), seen_of(Some(&found)))]);
-        assert_eq!(overlay.kept(b"a"), kept(found.stamp, Some(Bytes::from_static(b"read"))));
+        assert_eq!(overlay.kept(b"a", 49), kept(found.stamp, Some(Bytes::from_static(b"read"))));
         overlay.saw(b"none", None);
-        assert_eq!(overlay.kept(b"none"), Some(Kept::Nothing));
+        assert_eq!(overlay.kept(b"none", 49), Some(Kept::Nothing));
         let stamp = Stamp { expires_at_ms: 50, ..Stamp::new(Version::ZERO) };
         let value = Some(Bytes::from_static(b"value"));
         overlay.write(key.clone(), value.clone(), 50).expect("it is not counted");
-        assert_eq!(overlay.kept(b"a"), kept(stamp, value));
+        assert_eq!(overlay.kept(b"a", 49), kept(stamp, value));
+        assert_eq!(overlay.kept(b"a", 50), kept(stamp, None), "it has expired");
         overlay.write(key, None, 0).expect("it is not counted");
-        assert_eq!(overlay.kept(b"a"), kept(Stamp::new(Version::ZERO), None));
+        assert_eq!(overlay.kept(b"a", 49), kept(Stamp::new(Version::ZERO), None));
     }
 
     #[test]
     fn long_values_are_read_again_and_have_to_be_the_same() {
         let (mut overlay, long) = (Overlay::new(Vec::new(), None), vec![b'v'; KEPT_BYTES_MAX + 1]);
         overlay.saw(b"a", Some(&cell(7, &long)));
-        assert_eq!(overlay.kept(b"a"), None);
+        assert_eq!(overlay.kept(b"a", 49), None);
         overlay.saw(b"a", Some(&cell(7, &long)));
         assert_eq!(overlay.torn, None);
         overlay.saw(b"a", Some(&cell(8, &long)));

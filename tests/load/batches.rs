@@ -1,7 +1,7 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{Connection, Launch, Node, value, wait_until};
+use crate::support::{Connection, Launch, Node, assert_refusal, value, wait_until};
 
 const MIB: u64 = 1 << 20;
 /// As for other slow clients: the budget, and what a process has beside it.
@@ -116,6 +116,25 @@ fn a_client_that_sends_and_never_reads_is_cut_off() {
     });
     wait_until("a connection that is gone", || flooder.try_send("x").is_err());
     assert_eq!(node.connect().request("GET", "/v0/status", None).status, 200);
+}
+
+/// Before it has an answer, which may still say why there is none.
+#[test]
+fn a_batch_that_gives_way_is_told() {
+    let node = small_node().start();
+    // More than there are places for answers that are streamed.
+    let mut idle: Vec<Connection> = (0..64).map(|_| node.connect()).collect();
+    for connection in &mut idle {
+        connection.send(HEAD);
+    }
+    wait_until("a place for another batch", || {
+        let mut connection = node.connect();
+        connection.request("POST", "/v0/batch", Some(b"{\"op\":\"get\",\"key\":\"a\"}\n")).status == 200
+    });
+    let told = idle.iter_mut().filter_map(|connection| connection.try_response().ok());
+    let first = told.into_iter().find(|response| response.status != 503).expect("one that gave way");
+    assert_refusal(&first, 408, "a batch that gave way");
+    assert!(first.text().starts_with("the batch arrived too slowly"), "{}", first.text());
 }
 
 #[test]

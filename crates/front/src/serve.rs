@@ -202,7 +202,7 @@ async fn answer<K: KeyValue>(
     match written {
         Ok(()) if link.http().keeps_alive() => None,
         Ok(()) => Some(CloseReason::Over),
-        Err(error) => Some(after_stream_error(core, &error)),
+        Err(error) => Some(after_stream_error(core, link, &error)),
     }
 }
 
@@ -285,8 +285,12 @@ fn begin(core: &Core, link: &Link, head: &ReplyHead<'_>, is_last: bool) {
     link.http().begin_answer(head, is_last || (core.is_draining() && !link.is_late()));
 }
 
-fn after_stream_error(core: &Core, error: &StreamError) -> CloseReason {
+fn after_stream_error(core: &Core, link: &Link, error: &StreamError) -> CloseReason {
     match error {
+        StreamError::Displaced(_) if !link.http().has_begun_answer() => {
+            core.metrics.displaced(Taken::Stream);
+            return CloseReason::Say(Refusal::displaced_batch());
+        }
         StreamError::Socket(_) | StreamError::Left => tracing::debug!(%error, "a response was aborted"),
         StreamError::Displaced(_) => {
             core.metrics.displaced(Taken::Stream);

@@ -119,6 +119,13 @@ impl Refusal {
         Refusal::fixed(StatusCode::REQUEST_TIMEOUT, text).and_close()
     }
 
+    /// `408`: the same of a batch, which has no answer yet.
+    pub(crate) fn displaced_batch() -> Refusal {
+        let text = "the batch arrived too slowly, and the node needed its place for other requests; what had arrived of it may have \
+                    been carried out; send it faster or later\n";
+        Refusal::fixed(StatusCode::REQUEST_TIMEOUT, text).and_close()
+    }
+
     /// `410`: the feed of changes cannot be followed from there on.
     pub(crate) fn gone(reason: impl Display, oldest: Box<str>) -> Refusal {
         let field = (!oldest.is_empty()).then(|| Field::new("ladoga-oldest", oldest));

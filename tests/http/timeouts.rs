@@ -48,6 +48,22 @@ fn a_request_that_comes_after_others_has_its_time_too() {
     connection.expect_closed();
 }
 
+/// RFC 9112, 2.2: old clients send an empty line behind a body.
+#[test]
+fn empty_lines_begin_no_request() {
+    let node = impatient();
+    let mut connection = node.connect();
+    for behind in ["\r\n", "\r", "\n\r\n\n"] {
+        connection
+            .send(format!("PUT {} HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nv{behind}", entity("k")));
+        assert_eq!(connection.response().status, 201, "{behind:?}");
+        std::thread::sleep(std::time::Duration::from_millis(800));
+        connection.send("\n");
+        std::thread::sleep(std::time::Duration::from_millis(800));
+        assert_eq!(connection.value("k").as_deref(), Some(&b"v"[..]), "{behind:?}");
+    }
+}
+
 #[test]
 fn clients_that_dawdle_do_not_hold_up_others() {
     let node = impatient();

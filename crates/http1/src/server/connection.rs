@@ -96,7 +96,14 @@ impl Connection {
     /// Bytes arrived.
     pub fn receive(&mut self, bytes: &[u8], now_ms: u64) {
         self.input.extend_from_slice(bytes);
-        self.timing.received(bytes.len(), now_ms);
+        if self.timing.phase() != Phase::Idle || self.has_begun_head() {
+            self.timing.received(bytes.len(), now_ms);
+        }
+    }
+
+    /// Whether more has arrived than ends of lines, which begin no request.
+    fn has_begun_head(&self) -> bool {
+        self.input.iter().any(|byte| !matches!(byte, b'\r' | b'\n'))
     }
 
     /// The client sends nothing more.
@@ -313,7 +320,7 @@ impl Connection {
     /// All answers are out, and the next request is waited for.
     pub fn rest(&mut self, now_ms: u64) {
         if !matches!(self.timing.phase(), Phase::Idle | Phase::Head) {
-            let phase = if self.input.is_empty() { Phase::Idle } else { Phase::Head };
+            let phase = if self.has_begun_head() { Phase::Head } else { Phase::Idle };
             self.timing.enter(phase, now_ms);
         }
     }

@@ -199,19 +199,17 @@ pub(crate) fn take_request(
     }))
 }
 
-/// Whether a head has begun to arrive. RFC 9112, 2.2: empty lines before it are no part of it. The last empty line stays if
-/// nothing follows it: the client is about to send a head.
+/// Whether a head has begun to arrive. RFC 9112, 2.2: empty lines before it are no part of it.
 fn begins(input: &mut BytesMut) -> bool {
-    let (mut rest, mut last_bytes) = (input.as_ref(), 0);
+    let mut rest = input.as_ref();
     while let Some(behind) = rest.strip_prefix(b"\r\n").or_else(|| rest.strip_prefix(b"\n")) {
-        last_bytes = rest.len() - behind.len();
         rest = behind;
     }
     // Half an end of a line is not known to be more than that.
     let has_begun = !matches!(rest, b"" | b"\r");
     let empty_bytes = input.len() - rest.len();
     if empty_bytes > 0 {
-        input.advance(if has_begun { empty_bytes } else { empty_bytes - last_bytes });
+        input.advance(empty_bytes);
     }
     has_begun
 }

@@ -47,6 +47,8 @@ fn what_is_no_request_line_is_answered_and_closed() {
         "GET /v0/entity?id=\u{1} HTTP/1.1\r\nHost: h\r\n\r\n",
         "GET /v0/entity?id=\u{7f} HTTP/1.1\r\nHost: h\r\n\r\n",
         "GET /v0/entity?id=a\tb HTTP/1.1\r\nHost: h\r\n\r\n",
+        "PUT /v0/entity?id=k#b HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n",
+        "GET http://h/v0/entity?id=k# HTTP/1.1\r\nHost: h\r\n\r\n",
         "GET v0/status HTTP/1.1\r\nHost: h\r\n\r\n",
         "GET  /v0/status HTTP/1.1\r\nHost: h\r\n\r\n",
         "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n",

@@ -31,7 +31,7 @@ pub enum BadRequest {
     #[error("{0}; expected HTTP/1.1{hint}", hint = encoding_hint(*.0))]
     Syntax(#[from] httparse::Error),
     /// The request target is not a URI.
-    #[error("invalid request target, expected a path such as /v0/entity?id=a")]
+    #[error("invalid request target, expected a path such as /v0/entity?id=a, with %23 for #")]
     Target,
     /// HTTP/1.1 needs exactly one valid `Host`, HTTP/1.0 at most one.
     #[error("{found} Host header fields or an invalid one, expected one")]

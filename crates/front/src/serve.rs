@@ -17,7 +17,7 @@ use crate::connection::{
 };
 use crate::door::Door;
 use crate::handlers::{self, Audited, Outcome, Reply, announced_bytes, end_traced, known_bytes, tell_slow};
-use crate::http::{Answer, ETag, EVENTS, NDJSON, Refusal, key_to_read};
+use crate::http::{Answer, ETag, EVENTS, LIVE, NDJSON, Refusal, key_to_read};
 
 /// A body up to this length is copied behind its head; a longer one is written from its own buffer.
 const COPIED_BYTES_MAX: usize = 16 << 10;
@@ -266,12 +266,7 @@ async fn stream(core: &Core, link: &Link, streamed: Streamed) -> Result<(), Stre
 async fn follow<K: KeyValue>(door: &Door<K>, link: &Link, following: Following) -> Result<(), StreamError> {
     let core = &door.core;
     let content_type = if following.lines.is_events { EVENTS } else { NDJSON };
-    // Neither a cache nor a proxy that gathers what it passes on is of use here.
-    let fields = [
-        ("content-type", content_type.as_bytes()),
-        ("cache-control", b"no-store"),
-        ("x-accel-buffering", b"no"),
-    ];
+    let fields = [("content-type", content_type.as_bytes()), LIVE[0], LIVE[1]];
     let (status, length) = (StatusCode::OK, ReplyLength::Unknown);
     begin(core, link, &ReplyHead { status, fields: &fields, length, date: &core.date() }, false);
     link.follows.set(true);

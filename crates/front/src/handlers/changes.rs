@@ -49,8 +49,7 @@ async fn one_batch<K: KeyValue>(
         follower = rest;
         next = token.or(next);
         if !bytes.is_empty() {
-            let field = next.map(|token| Field::new("ladoga-next", token));
-            return Ok(Outcome::Answer(Answer { field, ..Answer::content(NDJSON, bytes) }));
+            return Ok(Outcome::Answer(live(Answer::content(NDJSON, bytes), next)));
         }
         if !is_all {
             tokio::task::yield_now().await;
@@ -65,8 +64,7 @@ async fn one_batch<K: KeyValue>(
         match waited {
             Next::More => {}
             Next::Silence | Next::Drain => {
-                let field = next.map(|token| Field::new("ladoga-next", token));
-                return Ok(Outcome::Answer(Answer { field, ..Answer::empty(StatusCode::NOT_MODIFIED) }));
+                return Ok(Outcome::Answer(live(Answer::empty(StatusCode::NOT_MODIFIED), next)));
             }
             Next::Revoked(refusal) => return Err(refusal),
             Next::Left => {
@@ -75,4 +73,9 @@ async fn one_batch<K: KeyValue>(
             }
         }
     }
+}
+
+/// One batch of changes, or that there are none, with where to go on.
+fn live(answer: Answer, next: Option<Box<str>>) -> Answer {
+    Answer { field: next.map(|token| Field::new("ladoga-next", token)), is_live: true, ..answer }
 }

@@ -59,6 +59,6 @@ pub(crate) use profile::ProfileTarget;
 pub(crate) use range_target::RangeTarget;
 pub(crate) use records::Telling;
 pub(crate) use refusal::{HEADERS_BYTES_MAX, REQUEST_LINE_BYTES_MAX, Refusal};
-pub(crate) use response::{Answer, Field, OCTETS, TEXT};
+pub(crate) use response::{Answer, Field, LIVE, OCTETS, TEXT};
 pub(crate) use route::{names, operation};
 pub(crate) use target::{EntityTarget, is_verbose, key_to_read};

@@ -14,6 +14,9 @@ pub(super) const RETRY_AFTER: &str = "retry-after";
 /// How long a client that was refused for lack of capacity should wait before it retries.
 const RETRY_AFTER_SECONDS: &str = "1";
 
+/// What is said of changes: neither a cache nor a proxy that gathers what it passes on is of use.
+pub(crate) const LIVE: [(&str, &[u8]); 2] = [("cache-control", b"no-store"), ("x-accel-buffering", b"no")];
+
 /// A header field that few answers have: the others should not be larger for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Field(Box<(&'static str, Box<str>)>);
@@ -46,6 +49,8 @@ pub(crate) struct Answer {
     pub(crate) body: Body,
     /// Whether the connection ends with it.
     pub(crate) is_last: bool,
+    /// Whether neither a cache nor a proxy that gathers what it passes on is of use.
+    pub(crate) is_live: bool,
 }
 
 // It is moved some ten times, which up to this size needs no call of `memcpy`.
@@ -53,7 +58,7 @@ const _: () = assert!(size_of::<Answer>() <= 128, "an answer is small");
 
 impl Answer {
     /// As many header fields as there may be.
-    pub(crate) const FIELDS_MAX: usize = 5;
+    pub(crate) const FIELDS_MAX: usize = 7;
 
     /// `200` with a value.
     pub(crate) fn value(value: Bytes) -> Answer {
@@ -79,7 +84,16 @@ impl Answer {
     /// An answer without a body.
     pub(crate) fn empty(status: StatusCode) -> Answer {
         let (content_type, etag, expires, field) = (None, None, None, None);
-        Answer { status, content_type, etag, expires, field, body: Body::Empty, is_last: false }
+        Answer {
+            status,
+            content_type,
+            etag,
+            expires,
+            field,
+            body: Body::Empty,
+            is_last: false,
+            is_live: false,
+        }
     }
 
     /// The same about a cell of this version.
@@ -101,6 +115,8 @@ impl Answer {
             ("etag", self.etag.as_ref().map(ETag::as_bytes)),
             ("ladoga-expires", self.expires.as_deref().map(str::as_bytes)),
             self.field.as_ref().map_or(("", None), |field| (field.name(), Some(field.value().as_bytes()))),
+            (LIVE[0].0, self.is_live.then_some(LIVE[0].1)),
+            (LIVE[1].0, self.is_live.then_some(LIVE[1].1)),
         ];
         let mut count = 0;
         for (name, value) in fields {

@@ -61,7 +61,7 @@ fn what_is_refused_and_what_operators_do_is_written_down() {
     client.send(b"*3\r\n$3\r\nSET\r\n$4\r\nhigh\r\n$300000\r\n");
     assert!(client.reply().starts_with(b"-NOPERM"));
     let mut stranger = node.connect();
-    stranger.send(b"*3\r\n$3\r\nSET\r\n$6\r\nuser:4\r\n$300000\r\n");
+    stranger.send(b"*3\r\n$3\r\nSET\r\n$6\r\nuser:4\r\n$1\r\n4\r\n");
     assert!(stranger.reply().starts_with(b"-NOAUTH"));
     for (who, what, status) in [
         (Some("app"), "PUT /v0/entity?id=a", "403"),

@@ -21,7 +21,13 @@ pub struct ParserLimits {
     pub large_bytes_min: u64,
     /// How much of it may have to be in one piece.
     pub request_bytes_max: usize,
+    /// Whether it comes from a client that has not said who it is, and so may have only as much as that takes.
+    pub is_of_stranger: bool,
 }
+
+/// How many arguments a request of a stranger may have, and how long each may be: as much as Redis lets them have.
+const STRANGER_ARGUMENTS_MAX: i64 = 10;
+const STRANGER_ARGUMENT_BYTES_MAX: u64 = 16 << 10;
 
 /// Bytes that are no request. Nothing that follows is understood. Where Redis has words for it, each says it in these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +50,9 @@ pub enum ProtocolError {
     /// A count of arguments that is none, or too high.
     #[error("Protocol error: invalid multibulk length")]
     Count,
+    /// More arguments than a stranger may have.
+    #[error("Protocol error: unauthenticated multibulk length")]
+    StrangersCount,
     /// A length that does not end.
     #[error("Protocol error: too big bulk count string")]
     LengthTooBig,
@@ -53,6 +62,9 @@ pub enum ProtocolError {
     /// A length that is none, or too high.
     #[error("Protocol error: invalid bulk length")]
     Length,
+    /// A longer argument than a stranger may have.
+    #[error("Protocol error: unauthenticated bulk length")]
+    StrangersLength,
     /// Arguments that are too long together.
     #[error("Protocol error: too big request")]
     TooBig,
@@ -235,6 +247,9 @@ impl Parser {
         if count > self.limits.arguments_max as i64 {
             return Err(ProtocolError::Count);
         }
+        if self.limits.is_of_stranger && count > STRANGER_ARGUMENTS_MAX {
+            return Err(ProtocolError::StrangersCount);
+        }
         input.advance(line.end + 2);
         Ok(Some(usize::try_from(count).unwrap_or(0)))
     }
@@ -270,13 +285,17 @@ impl Parser {
     }
 
     fn length(&self, line: &[u8]) -> Result<u64, ProtocolError> {
-        match line {
-            [b'$', digits @ ..] => parse_integer(digits)
-                .and_then(|length| u64::try_from(length).ok())
-                .filter(|&length| length <= self.limits.argument_bytes_max)
-                .ok_or(ProtocolError::Length),
-            [other, ..] => Err(ProtocolError::NoArgument(*other)),
-            [] => Err(ProtocolError::NoArgument(b'\r')),
+        let digits = match line {
+            [b'$', digits @ ..] => digits,
+            [other, ..] => return Err(ProtocolError::NoArgument(*other)),
+            [] => return Err(ProtocolError::NoArgument(b'\r')),
+        };
+        let length = parse_integer(digits).and_then(|length| u64::try_from(length).ok());
+        match length.filter(|&length| length <= self.limits.argument_bytes_max) {
+            Some(length) if self.limits.is_of_stranger && length > STRANGER_ARGUMENT_BYTES_MAX => {
+                Err(ProtocolError::StrangersLength)
+            }
+            length => length.ok_or(ProtocolError::Length),
         }
     }
 

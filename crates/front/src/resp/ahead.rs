@@ -37,7 +37,8 @@ impl Ahead {
             return Err(error);
         }
         match parser.next(input)? {
-            Step::Request(first) if !input.is_empty() => {
+            // (What follows the request by which somebody is let in is judged after that.)
+            Step::Request(first) if !input.is_empty() && !parser.limits_mut().is_of_stranger => {
                 self.take(first, parser, input);
                 fetch_keys(self.requests.as_slice(), fetch);
                 Ok(Step::Request(self.requests.next().expect("the first is there")))
@@ -114,6 +115,7 @@ mod tests {
             argument_bytes_max: 100,
             large_bytes_min: 50,
             request_bytes_max: 1000,
+            is_of_stranger: false,
         })
     }
 

@@ -226,6 +226,7 @@ mod tests {
             argument_bytes_max: 100,
             large_bytes_min: 50,
             request_bytes_max: 1000,
+            is_of_stranger: false,
         };
         let step = Parser::new(limits).next(&mut BytesMut::from(words));
         let Ok(Step::Request(request)) = step else { panic!("it is a request") };

@@ -75,6 +75,7 @@ impl RespLink {
             argument_bytes_max: VALUE_BYTES_MAX,
             large_bytes_min,
             request_bytes_max: REQUEST_BYTES_MAX,
+            is_of_stranger: true,
         };
         let socket = Socket::new(socket, secure);
         // Nothing else ends a connection that is not used: clients keep pools of them.

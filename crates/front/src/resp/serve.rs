@@ -178,10 +178,12 @@ impl<K: KeyValue> Conversation<'_, K> {
     fn next_step(&mut self) -> Result<Step, ProtocolError> {
         let buffers = &mut *self.link.buffers();
         let door = self.door;
-        let large_bytes_min = &mut buffers.parser.limits_mut().large_bytes_min;
-        if *large_bytes_min == u64::MAX {
+        let limits = buffers.parser.limits_mut();
+        // Only those who were let in may have others wait for memory.
+        limits.is_of_stranger = !self.is_known();
+        if limits.large_bytes_min == u64::MAX {
             // The store was not open yet.
-            *large_bytes_min = door.large_bytes_min();
+            limits.large_bytes_min = door.large_bytes_min();
         }
         self.ahead.next(&mut buffers.parser, &mut buffers.input, |keys| {
             if let Ok(service) = door.service() {

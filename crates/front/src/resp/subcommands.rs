@@ -157,6 +157,7 @@ pub(super) mod tests {
             argument_bytes_max: 100,
             large_bytes_min: 50,
             request_bytes_max: 1_000,
+            is_of_stranger: false,
         };
         let mut input = BytesMut::from([&words.join(" "), "\r\n"].concat().as_str());
         match Parser::new(limits).next(&mut input) {

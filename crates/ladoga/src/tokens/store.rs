@@ -111,7 +111,7 @@ impl Drop for TokenStore {
 
 #[cfg(test)]
 mod tests {
-    use ladoga_access::{Grant, Scope, Scopes, TokenEntry, generate};
+    use ladoga_access::{Grant, Scope, Scopes, TokenEntry, TokenId, generate};
 
     use super::*;
 
@@ -123,8 +123,9 @@ mod tests {
         fs::create_dir_all(&dir).expect("a directory");
         let path = dir.join("tokens");
         let mut store = TokenStore::begin(&path).expect("no other one");
-        let (_, hash) = generate("backup", [7; 32]);
-        let (id, grant) = ("backup".to_owned(), Grant::new(Scopes::of(&Scope::ALL), []));
+        let id = TokenId::parse("backup").expect("a name");
+        let (_, hash) = generate(&id, [7; 32]);
+        let grant = Grant::new(Scopes::of(&Scope::ALL), []);
         let (expires_at_ms, requests, bytes) = (None, None, None);
         store.tokens.tokens.push(TokenEntry { id, hash, grant, expires_at_ms, requests, bytes });
         let another = dir.join("tokens.new");

@@ -7,6 +7,7 @@ pub(crate) const LIMITS: ParserLimits = ParserLimits {
     argument_bytes_max: 4_096,
     large_bytes_min: 512,
     request_bytes_max: 8_192,
+    is_of_stranger: false,
 };
 
 /// A request as it was seen: its arguments.

@@ -11,7 +11,7 @@ use ladoga_service::{
 use super::door::RespDoor;
 use super::failed::Failed;
 use super::found::{Effect, Found, read};
-use super::link::RespLink;
+use super::held::HeldPermits;
 use super::overlay::{Overlay, note};
 use super::pauses::{Pauses, is_full};
 use super::request_room::{RequestRoom, RoomPart};
@@ -26,7 +26,8 @@ pub(super) struct StoreCall<K> {
     pub(super) service: Rc<K>,
     pub(super) replicas: Replicas,
     pub(super) waited_ms: u64,
-    pub(super) link: Rc<RespLink>,
+    /// What its connection holds.
+    pub(super) held: Rc<HeldPermits>,
     /// For values that it reads; for a large request, it has some already.
     pub(super) room: Rc<RequestRoom>,
     /// The span of the command, if its trace is recorded.
@@ -44,7 +45,7 @@ impl<K> Clone for StoreCall<K> {
             service: Rc::clone(&self.service),
             replicas: self.replicas,
             waited_ms: self.waited_ms,
-            link: Rc::clone(&self.link),
+            held: Rc::clone(&self.held),
             room: Rc::clone(&self.room),
             trace: self.trace,
             watching: self.watching.clone(),
@@ -58,10 +59,10 @@ impl<K: KeyValue> StoreCall<K> {
         door: Rc<RespDoor<K>>,
         service: Rc<K>,
         (replicas, waited_ms): (Replicas, u64),
-        (link, room): (Rc<RespLink>, Rc<RequestRoom>),
+        (held, room): (Rc<HeldPermits>, Rc<RequestRoom>),
     ) -> StoreCall<K> {
         let (trace, watching, overlay) = (None, None, None);
-        StoreCall { door, service, replicas, waited_ms, link, room, trace, watching, overlay }
+        StoreCall { door, service, replicas, waited_ms, held, room, trace, watching, overlay }
     }
 
     /// The same as part of a transaction on a cluster, for keys that are watched.
@@ -211,7 +212,7 @@ impl<K: KeyValue> StoreCall<K> {
 
     /// The right to read a value that is not in memory.
     pub(super) async fn stream_permit(&self) -> Result<Rc<Permit>, OverCapacity> {
-        let permit = self.link.enter(&self.door.door.streams, 1, Taken::Stream)?;
+        let permit = self.held.enter(&self.door.door.streams, 1, Taken::Stream)?;
         permit.granted().await;
         Ok(permit)
     }
@@ -291,7 +292,7 @@ impl<K: KeyValue> StoreCall<K> {
     }
 
     pub(super) async fn upload_permit(&self) -> Result<Rc<Permit>, OverCapacity> {
-        let permit = self.link.enter(&self.door.door.uploads, 1, Taken::Upload)?;
+        let permit = self.held.enter(&self.door.door.uploads, 1, Taken::Upload)?;
         permit.granted().await;
         Ok(permit)
     }

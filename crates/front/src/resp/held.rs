@@ -4,18 +4,23 @@ use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll};
 
-use ladoga_runtime::{Gate, OverCapacity, Permit, Taken};
-
-use super::link::RespLink;
+use ladoga_runtime::{Address, Gate, OverCapacity, Permit, Taken};
 
 /// The permits of a connection, whoever has them: the request that arrives, one that is served, a reply, a transaction. While the client
 /// is waited for, each of them may have to be given back. Then the connection ends: what it does needs them.
-#[derive(Default)]
 pub(super) struct HeldPermits {
+    /// The memory for values.
+    pub(super) bodies: Gate,
+    /// Whom it is counted for.
+    pub(super) address: Address,
     permits: RefCell<Vec<(Weak<Permit>, Taken)>>,
 }
 
 impl HeldPermits {
+    pub(super) const fn new(bodies: Gate, address: Address) -> HeldPermits {
+        HeldPermits { bodies, address, permits: RefCell::new(Vec::new()) }
+    }
+
     fn add(&self, permit: Permit, taken: Taken) -> Rc<Permit> {
         let permit = Rc::new(permit);
         let mut permits = self.permits.borrow_mut();
@@ -61,17 +66,15 @@ impl HeldPermits {
         });
         displaced.map_or(Poll::Pending, Poll::Ready)
     }
-}
 
-impl RespLink {
     /// Asks for so much of something that clients share, which is held once [`Permit::granted`] returns.
     pub(super) fn enter(&self, gate: &Gate, amount: u64, taken: Taken) -> Result<Rc<Permit>, OverCapacity> {
-        Ok(self.held.add(gate.enter(self.address(), amount)?, taken))
+        Ok(self.add(gate.enter(self.address, amount)?, taken))
     }
 
     /// The same of the memory for values. It is granted at once, and nobody gives way for it.
     pub(super) fn enter_if_room(&self, bytes: u64) -> Result<Rc<Permit>, OverCapacity> {
-        Ok(self.held.add(self.core.bodies.enter_if_room(self.address(), bytes)?, Taken::Value))
+        Ok(self.add(self.bodies.enter_if_room(self.address, bytes)?, Taken::Value))
     }
 }
 
@@ -80,17 +83,16 @@ mod tests {
     use std::sync::Arc;
     use std::task::Waker;
 
+    use super::*;
     use ladoga_env::Clock;
     use ladoga_env::real::RealClock;
-    use ladoga_runtime::Address;
-
-    use super::*;
 
     #[test]
     fn whoever_has_a_permit_gives_it_back_while_the_client_is_waited_for() {
         let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
         let (gate, context) = (Gate::new(80, 0, "bytes", clock), Context::from_waker(Waker::noop()));
-        let (address, held) = (Address::of_client(None), HeldPermits::default());
+        let (address, held) =
+            (Address::of_client(None), HeldPermits::new(gate.clone(), Address::of_client(None)));
         let ended = held.add(gate.enter(address, 10).expect("room"), Taken::Upload);
         drop(ended);
         let permits = [Taken::Value, Taken::Stream]

@@ -31,9 +31,8 @@ const REQUEST_BYTES_MAX: usize = 256 << 20;
 /// A connection to a client, as all who deal with it share it: its own task and the sweeper.
 pub(crate) struct RespLink {
     socket: Socket,
-    pub(super) core: Rc<Core>,
+    core: Rc<Core>,
     buffers: RefCell<Buffers>,
-    address: Cell<Option<Address>>,
     is_late: bool,
     /// Whether it goes on at another event loop, as soon as it can.
     is_to_move: Cell<bool>,
@@ -41,7 +40,7 @@ pub(crate) struct RespLink {
     pub(super) stays: Cell<bool>,
     /// What it has told the event loop that served it before.
     told: Cell<Option<Told>>,
-    pub(super) held: HeldPermits,
+    pub(super) held: Rc<HeldPermits>,
     /// Why it has to end, if it has to.
     pub(super) ending: Ending<Interruption>,
 }
@@ -78,6 +77,7 @@ impl RespLink {
             is_of_stranger: true,
         };
         let socket = Socket::new(socket, secure);
+        let address = Address::of_client(socket.peer_ip());
         // Nothing else ends a connection that is not used: clients keep pools of them.
         if let Err(error) = socket.keep_alive() {
             tracing::debug!(%error, "a connection was gone before it was served");
@@ -85,13 +85,12 @@ impl RespLink {
         RespLink {
             socket,
             buffers: RefCell::new(Buffers::new(limits)),
-            address: Cell::new(None),
             is_late: core.is_draining() && told.is_none(),
             is_to_move: Cell::new(false),
             stays: Cell::new(false),
             told: Cell::new(told),
+            held: Rc::new(HeldPermits::new(core.bodies.clone(), address)),
             core,
-            held: HeldPermits::default(),
             ending: Ending::none(),
         }
     }
@@ -142,9 +141,7 @@ impl RespLink {
 
     /// Whom what the client takes is counted for.
     pub(super) fn address(&self) -> Address {
-        let address = self.address.get().unwrap_or_else(|| Address::of_client(self.socket.peer_ip()));
-        self.address.set(Some(address));
-        address
+        self.held.address
     }
 
     /// The address of the client, while there is one.

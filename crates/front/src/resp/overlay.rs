@@ -8,7 +8,7 @@ use ladoga_resp::Request;
 use ladoga_service::{Seen, StoredCell};
 
 use super::failed::Failed;
-use super::link::RespLink;
+use super::held::HeldPermits;
 use super::transaction_room::{NoRoom, TransactionRoom};
 
 /// A key that is watched, and what it was like then.
@@ -24,7 +24,7 @@ pub(super) struct Overlay {
     /// Where in `seen` a key is that was not always the same when it was read.
     pub(super) torn: Option<usize>,
     pub(super) written: BTreeMap<Bytes, Written>,
-    room: Option<(TransactionRoom, Rc<RespLink>)>,
+    room: Option<(TransactionRoom, Rc<HeldPermits>)>,
     /// The command that is done now. What it holds is counted where it is queued.
     request: Option<Request>,
     /// Why the store did not answer a command; then nothing of the transaction happens.
@@ -76,7 +76,7 @@ impl Written {
 
 impl Overlay {
     /// For a transaction that depends on these keys. What it holds is counted there, if that is given.
-    pub(super) fn new(watched: Vec<Watched>, room: Option<(TransactionRoom, Rc<RespLink>)>) -> Overlay {
+    pub(super) fn new(watched: Vec<Watched>, room: Option<(TransactionRoom, Rc<HeldPermits>)>) -> Overlay {
         Overlay { seen: watched, room, ..Overlay::default() }
     }
 
@@ -143,14 +143,14 @@ impl Overlay {
 
     /// It holds so many bytes more.
     pub(super) fn hold(&mut self, bytes: u64) -> Result<(), NoRoom> {
-        let Some((room, link)) = &mut self.room else { return Ok(()) };
-        room.hold(bytes, link)
+        let Some((room, held)) = &mut self.room else { return Ok(()) };
+        room.hold(bytes, held)
     }
 
     /// Whether it can ever hold so many bytes more.
     pub(super) fn check(&self, bytes: u64) -> Result<(), NoRoom> {
-        let Some((room, link)) = &self.room else { return Ok(()) };
-        room.check(bytes, &link.core.bodies)
+        let Some((room, held)) = &self.room else { return Ok(()) };
+        room.check(bytes, &held.bodies)
     }
 
     /// What it holds, for those who need it longer. From now on nothing is counted.

@@ -4,7 +4,7 @@ use ladoga_service::Seen;
 
 use super::arguments::is;
 use super::failed::Failed;
-use super::link::RespLink;
+use super::held::HeldPermits;
 use super::overlay::Watched;
 use super::table::{Command, Verb};
 use super::transaction_room::TransactionRoom;
@@ -61,7 +61,12 @@ impl Transaction {
     }
 
     /// Keeps a request until `EXEC`, by itself: not what else arrived with it.
-    pub(super) fn queue(&mut self, command: &'static Command, request: &Request, link: &RespLink) -> Reply {
+    pub(super) fn queue(
+        &mut self,
+        command: &'static Command,
+        request: &Request,
+        held: &HeldPermits,
+    ) -> Reply {
         if !is_allowed(command.verb, request) {
             self.spoil();
             return Reply::error("Command not allowed inside a transaction");
@@ -71,7 +76,7 @@ impl Transaction {
             return Reply::Simple("QUEUED");
         }
         let request = request.detached();
-        if let Err(full) = self.room.hold(request.memory_bytes() as u64, link) {
+        if let Err(full) = self.room.hold(request.memory_bytes() as u64, held) {
             self.spoil();
             return Failed::from(full).into_reply();
         }
@@ -82,9 +87,9 @@ impl Transaction {
     }
 
     /// Watches a key from now on, by itself: not what arrived with it.
-    pub(super) fn watch(&mut self, key: &[u8], seen: Seen, link: &RespLink) -> Result<(), Failed> {
+    pub(super) fn watch(&mut self, key: &[u8], seen: Seen, held: &HeldPermits) -> Result<(), Failed> {
         let bytes = key.len() + size_of::<Watched>();
-        self.room.hold(bytes as u64, link)?;
+        self.room.hold(bytes as u64, held)?;
         self.watched.push((Bytes::copy_from_slice(key), seen));
         Ok(())
     }

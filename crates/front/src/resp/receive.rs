@@ -37,7 +37,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         if self.session.transaction.is_open() {
             // Otherwise it would be refused once all of it has arrived.
             let fits =
-                self.session.transaction.room.check(wanted_bytes.max(arrived_bytes), &self.link.core.bodies);
+                self.session.transaction.room.check(wanted_bytes.max(arrived_bytes), &self.link.held.bodies);
             fits?;
         }
         self.link.pauses();
@@ -60,7 +60,7 @@ impl<K: KeyValue> Conversation<'_, K> {
 
     /// That of the request that arrives.
     pub(super) fn room_in_turn(&mut self) -> Rc<RequestRoom> {
-        Rc::clone(self.room.get_or_insert_with(|| RequestRoom::new(self.link)))
+        Rc::clone(self.room.get_or_insert_with(|| RequestRoom::new(&self.link.held)))
     }
 
     /// The same within a request, which has to go on.

@@ -95,7 +95,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         let LargeReply { mut value, from, bytes } = large;
         // Nobody waits for these while others are waited for.
         self.link.flush().await?;
-        let permit = match self.link.enter(&self.door.door.streams, 1, Taken::Stream) {
+        let permit = match self.link.held.enter(&self.door.door.streams, 1, Taken::Stream) {
             Ok(permit) => permit,
             Err(full) => {
                 self.write_reply(&Failed::from(full).into_reply());

@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use ladoga_runtime::{OverCapacity, Permit, Taken};
 
-use super::link::RespLink;
+use super::held::HeldPermits;
 use super::transaction_room::{NoRoom, TransactionRoom};
 
 /// The memory of one request: for its own bytes, and for values that it reads. It is one holder of what there is, however often it takes
 /// more: otherwise it would wait for itself.
 pub(super) struct RequestRoom {
-    link: Rc<RespLink>,
+    held: Rc<HeldPermits>,
     permit: RefCell<Option<Rc<Permit>>>,
     held_bytes: Cell<u64>,
     /// How many of these are in use.
@@ -26,15 +26,15 @@ pub(super) struct RoomPart {
 
 impl RequestRoom {
     /// One that has nothing.
-    pub(super) fn new(link: &Rc<RespLink>) -> Rc<RequestRoom> {
-        RequestRoom::of_transaction(link, TransactionRoom::default())
+    pub(super) fn new(held: &Rc<HeldPermits>) -> Rc<RequestRoom> {
+        RequestRoom::of_transaction(held, TransactionRoom::default())
     }
 
     /// That of `EXEC`, with what the transaction has.
-    pub(super) fn of_transaction(link: &Rc<RespLink>, room: TransactionRoom) -> Rc<RequestRoom> {
+    pub(super) fn of_transaction(held: &Rc<HeldPermits>, room: TransactionRoom) -> Rc<RequestRoom> {
         let (permit, bytes) = room.into_held();
         Rc::new(RequestRoom {
-            link: Rc::clone(link),
+            held: Rc::clone(held),
             permit: RefCell::new(permit),
             held_bytes: Cell::new(bytes),
             used_bytes: Cell::new(bytes),
@@ -87,7 +87,7 @@ impl RequestRoom {
             let mut permit = self.permit.borrow_mut();
             match &*permit {
                 Some(permit) => permit.grow_if_room(missing_bytes)?,
-                None => *permit = Some(self.link.enter_if_room(missing_bytes)?),
+                None => *permit = Some(self.held.enter_if_room(missing_bytes)?),
             }
             self.held_bytes.set(self.used_bytes.get());
         }
@@ -116,7 +116,7 @@ impl RequestRoom {
                 permit
             }
             None => {
-                let permit = self.link.enter(&self.link.core.bodies, missing_bytes, Taken::Value)?;
+                let permit = self.held.enter(&self.held.bodies, missing_bytes, Taken::Value)?;
                 self.permit.replace(Some(Rc::clone(&permit)));
                 permit
             }

@@ -238,7 +238,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         if self.session.transaction.takes(command) {
             // What it had while it arrived, it has as something queued from here on.
             drop(room);
-            let reply = self.session.transaction.queue(command, &request, self.link);
+            let reply = self.session.transaction.queue(command, &request, &self.link.held);
             let queued = Measured { kind: CommandKind::Other, ..measured };
             return self.reply_alone(reply.into(), queued).await;
         }
@@ -331,7 +331,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             Rc::clone(self.door),
             service,
             (self.session.replicas, waited_ms),
-            (Rc::clone(self.link), room),
+            (Rc::clone(&self.link.held), room),
         )))
     }
 

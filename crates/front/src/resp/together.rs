@@ -31,7 +31,7 @@ impl<K: KeyValue> StoreCall<K> {
         watched: Vec<Watched>,
         queued: Option<&TransactionRoom>,
     ) -> (StoreCall<K>, Rc<RefCell<Overlay>>) {
-        let counted = queued.map(|queued| (TransactionRoom::beside(queued), Rc::clone(&self.link)));
+        let counted = queued.map(|queued| (TransactionRoom::beside(queued), Rc::clone(&self.held)));
         let overlay = Rc::new(RefCell::new(Overlay::new(watched, counted)));
         let part = StoreCall { overlay: Some(Rc::clone(&overlay)), ..self.clone() };
         (part, overlay)

@@ -44,7 +44,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         if self.session.transaction.queued.is_some() {
             return Ok(Reply::error("WATCH inside MULTI is not allowed").into());
         }
-        let call = match self.call(RequestRoom::new(self.link)).await? {
+        let call = match self.call(RequestRoom::new(&self.link.held)).await? {
             Ok(call) => call,
             Err(failed) => return Ok(failed.into_reply().into()),
         };
@@ -67,7 +67,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             }
             match seen(&call, &key).await {
                 Ok(seen) => {
-                    if let Err(full) = self.session.transaction.watch(&key, seen, self.link) {
+                    if let Err(full) = self.session.transaction.watch(&key, seen, &self.link.held) {
                         return Ok(full.into_reply().into());
                     }
                 }
@@ -90,7 +90,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             let words = "EXECABORT Transaction discarded because of previous errors.";
             return Ok(Reply::Error(words.to_owned()).into());
         }
-        let call = match self.call(RequestRoom::new(self.link)).await? {
+        let call = match self.call(RequestRoom::new(&self.link.held)).await? {
             Ok(call) => call,
             Err(failed) => return Ok(failed.into_reply().into()),
         };
@@ -113,7 +113,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             return self.exec_together(call, queued, watched, room).await;
         }
         // What its commands need beside what is queued is counted with it.
-        let call = StoreCall { room: RequestRoom::of_transaction(self.link, room), ..call };
+        let call = StoreCall { room: RequestRoom::of_transaction(&self.link.held, room), ..call };
         self.exec_in_order(call, queued, watched).await
     }
 

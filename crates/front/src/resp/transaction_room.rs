@@ -2,7 +2,7 @@ use std::rc::Rc;
 
 use ladoga_runtime::{Gate, OverCapacity, Permit};
 
-use super::link::RespLink;
+use super::held::HeldPermits;
 
 /// So much is kept without being counted.
 const UNCOUNTED_BYTES: u64 = 16 << 10;
@@ -47,12 +47,12 @@ impl TransactionRoom {
 
     /// It keeps so many bytes more, or as many as before if there is no room. Nobody gives way for it, and it does not wait, since it
     /// holds what others wait for.
-    pub(super) fn hold(&mut self, bytes: u64, link: &RespLink) -> Result<(), NoRoom> {
-        self.check(bytes, &link.core.bodies)?;
+    pub(super) fn hold(&mut self, bytes: u64, held: &HeldPermits) -> Result<(), NoRoom> {
+        self.check(bytes, &held.bodies)?;
         let bytes = self.bytes + bytes;
         if bytes > self.held_bytes.max(UNCOUNTED_BYTES) {
-            self.take(bytes.next_multiple_of(STEP_BYTES), link)
-                .or_else(|_| self.take(bytes, link))
+            self.take(bytes.next_multiple_of(STEP_BYTES), held)
+                .or_else(|_| self.take(bytes, held))
                 .map_err(NoRoom::Now)?;
         }
         self.bytes = bytes;
@@ -65,10 +65,10 @@ impl TransactionRoom {
         if bytes > bytes_max { Err(NoRoom::Ever(TooLarge { bytes, bytes_max })) } else { Ok(()) }
     }
 
-    fn take(&mut self, bytes: u64, link: &RespLink) -> Result<(), OverCapacity> {
+    fn take(&mut self, bytes: u64, held: &HeldPermits) -> Result<(), OverCapacity> {
         match &self.permit {
             Some(permit) => permit.grow_if_room(bytes - self.held_bytes)?,
-            None => self.permit = Some(link.enter_if_room(bytes)?),
+            None => self.permit = Some(held.enter_if_room(bytes)?),
         }
         self.held_bytes = bytes;
         Ok(())

@@ -1,7 +1,7 @@
 //! What Java is started with: a small heap, and what `conf/jvm17-server.options` of Cassandra permits it.
 
 /// The most memory of a node's objects. It takes about as much again beside it.
-const HEAP: [&str; 4] = ["-Xms384m", "-Xmx384m", "-XX:MaxDirectMemorySize=128m", "-XX:+UseSerialGC"];
+const HEAP: [&str; 4] = ["-Xms512m", "-Xmx512m", "-XX:MaxDirectMemorySize=128m", "-XX:+UseSerialGC"];
 
 const EXPORTS: [&str; 8] = [
     "java.base/jdk.internal.misc",

@@ -332,7 +332,9 @@ impl Facts {
 /// How a target is written that may have caused an error.
 const fn encoding_hint(error: httparse::Error) -> &'static str {
     match error {
-        httparse::Error::Token | httparse::Error::Version => ", with a space in a key as %20, and so on",
+        httparse::Error::Token | httparse::Error::Version => {
+            ", where a space in a key is %20, and other bytes likewise"
+        }
         _ => "",
     }
 }

@@ -215,3 +215,11 @@ fn what_is_no_head_is_refused() {
     }
     assert!(take(b"\x16\x03\x01").is_err(), "it is not waited for the end of what is no head");
 }
+
+/// Most often, what is wrong with a request line is a key that was not encoded.
+#[test]
+fn who_sends_a_space_in_a_key_is_told_how() {
+    let hint = BadRequest::Syntax(httparse::Error::Version).to_string();
+    assert!(hint.contains("expected HTTP/1.1, where a space in a key is %20"), "{hint}");
+    assert!(!BadRequest::Syntax(httparse::Error::HeaderName).to_string().contains("%20"));
+}

@@ -205,13 +205,13 @@ impl<S: Store> Merged<S> {
     ) -> Vec<NodeId> {
         self.absent.retain(|(node, _)| !nodes.contains(node));
         let cluster = Arc::clone(&self.replica.cluster);
-        let unreachable = |node: NodeId| cluster.peers[node.index()].unreachable_reason();
+        let peer = |node: NodeId| &cluster.peers[node.index()];
         let mut opening: Vec<_> =
             nodes.into_iter().map(|node| (node, self.replica.peers.link(node).open(request))).collect();
-        opening.sort_by_key(|(node, _)| unreachable(*node).is_some());
+        opening.sort_by_key(|(node, _)| !peer(*node).is_reachable());
         let mut starting = Vec::new();
         for (node, opening) in opening {
-            if let Some(why) = unreachable(node)
+            if let Some(why) = peer(node).unreachable_reason()
                 && self.missing().is_none()
             {
                 self.absent.push((node, why));

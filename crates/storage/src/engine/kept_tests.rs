@@ -74,6 +74,24 @@ fn expect_larges(disk: &SimDisk, kept: &[KeptSegment]) {
     }
 }
 
+/// A new store that keeps so many segments with a large value each.
+fn store_with_larges(env: &Env, count: u64) -> Engine {
+    let engine = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("a new store");
+    for number in 1..=count {
+        write(&engine, number, b"key", &vec![7; 300_000]).expect("room");
+        engine.seal_log().expect("a sound disk");
+    }
+    engine
+}
+
+#[track_caller]
+fn expect_larges_after_power_cut((env, disk): (&Env, &SimDisk)) {
+    disk.clear_faults();
+    disk.power_on();
+    let engine = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("a store");
+    expect_larges(disk, &engine.kept_log(0, 9));
+}
+
 /// Opens a store of a log that memory has no room for, after a power cut.
 #[test]
 fn a_log_that_is_more_than_memory_has_room_for_is_kept_too() {
@@ -251,19 +269,12 @@ fn a_power_cut_at_any_step_leaves_no_gap() {
 fn a_power_cut_takes_no_large_value_before_the_segment_that_names_it() {
     for seed in 0..100 {
         let (env, disk, clock) = sim::env(seed);
-        let engine = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("a new store");
-        for number in 1..6 {
-            write(&engine, number, b"key", &vec![7; 300_000]).expect("room");
-            engine.seal_log().expect("a sound disk");
-        }
+        let engine = store_with_larges(&env, 5);
         clock.advance(Duration::from_secs(61));
         disk.cut_power_at_operation(seed % 12, PowerCut::Random);
         _ = engine.step();
         drop(engine);
-        disk.clear_faults();
-        disk.power_on();
-        let engine = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("a store");
-        expect_larges(&disk, &engine.kept_log(0, 9));
+        expect_larges_after_power_cut((&env, &disk));
     }
 }
 
@@ -272,21 +283,14 @@ fn a_power_cut_takes_no_large_value_before_the_segment_that_names_it() {
 fn a_large_value_stays_whose_segment_could_not_be_removed_durably() {
     for seed in 0..100 {
         let (env, disk, clock) = sim::env(seed);
-        let engine = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("a new store");
-        for number in 1..4 {
-            write(&engine, number, b"key", &vec![7; 300_000]).expect("room");
-            engine.seal_log().expect("a sound disk");
-        }
+        let engine = store_with_larges(&env, 3);
         clock.advance(Duration::from_secs(61));
         let failing = if seed % 2 == 0 { Operation::SyncDir } else { Operation::Remove };
         disk.fail_operation(seed % 3, Fault::io().on(failing).on_path("wal-kept").sticky());
         _ = engine.step();
         disk.power_cut(PowerCut::Random);
         drop(engine);
-        disk.clear_faults();
-        disk.power_on();
-        let engine = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("a store");
-        expect_larges(&disk, &engine.kept_log(0, 9));
+        expect_larges_after_power_cut((&env, &disk));
     }
 }
 
@@ -294,11 +298,7 @@ fn a_large_value_stays_whose_segment_could_not_be_removed_durably() {
 fn a_store_that_keeps_none_leaves_no_segment_without_its_large_values_if_it_crashes() {
     for seed in 0..200 {
         let (env, disk, _) = sim::env(seed);
-        let engine = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("a new store");
-        for number in 1..6 {
-            write(&engine, number, b"key", &vec![7; 300_000]).expect("room");
-            engine.seal_log().expect("a sound disk");
-        }
+        let engine = store_with_larges(&env, 5);
         engine.close().expect("it closes");
         drop(engine);
         disk.cut_power_at_operation(seed % 50, PowerCut::Random);
@@ -306,9 +306,7 @@ fn a_store_that_keeps_none_leaves_no_segment_without_its_large_values_if_it_cras
         drop(Engine::open(env.clone(), Path::new(DIR), keeps_none));
         disk.clear_faults();
         disk.power_cut(PowerCut::Random);
-        disk.power_on();
-        let engine = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("a store");
-        expect_larges(&disk, &engine.kept_log(0, 9));
+        expect_larges_after_power_cut((&env, &disk));
     }
 }
 

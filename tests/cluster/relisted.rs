@@ -134,7 +134,13 @@ fn what_the_others_have_is_not_used_after_a_node_ran_on_its_own() {
     let mut cluster = in_order(Cluster::launch(quick(launches(3))));
     let mut known = write_before(&cluster, "3/3");
     wait_until_all_have_spoken(&cluster);
-    cluster.nodes.iter_mut().for_each(Node::stop);
+    // What the others have and it lacks would be used, if anything was.
+    cluster.nodes[2].stop();
+    cluster.put(0, "theirs", "2/3", b"value");
+    for node in &mut cluster.nodes[..2] {
+        node.stop();
+        let _ = fs::remove_dir_all(node.data().join("hints"));
+    }
     fs::remove_file(cluster.nodes[2].data().join("nodes")).expect("its list");
     cluster.nodes[2].relaunch(|launch| launch.without("--cluster"));
     for _ in 0..2 {
@@ -149,6 +155,10 @@ fn what_the_others_have_is_not_used_after_a_node_ran_on_its_own() {
     wait_until("nodes that have met", || is_outdated(&cluster, 0) && is_outdated(&cluster, 1));
     assert!(is_whole(&cluster, 2));
     refused(&cluster, &known, &[0, 1, 2], "2/3");
+    let failures = |cluster: &Cluster| cluster.report(2)["repair"]["failures"].as_u64();
+    wait_until("old nodes that refuse", || failures(&cluster) > Some(0));
+    let theirs = || cluster.connect(2).request("GET", "/v0/entities?start=theirs", None).records();
+    assert!(theirs().is_empty());
     for node in &mut cluster.nodes[..2] {
         node.stop();
         fs::remove_dir_all(node.data()).expect("its directory");

@@ -28,7 +28,8 @@ fn started(of: &[usize], disks: &[Option<KeptState>], (session, clock): (u64, u6
     for (place, disk) in disks.iter().enumerate() {
         let session = session + place as u64;
         let listed = disk.as_ref().and_then(|kept| kept.names.as_ref());
-        let is_back = listed.is_some_and(|listed| listed.contains(&name(of[place])));
+        let is_alone = disk.as_ref().is_some_and(KeptState::is_alone);
+        let is_back = is_alone || listed.is_some_and(|listed| listed.contains(&name(of[place])));
         let random_of_list = is_back.then(|| random_of_list(&names(of)));
         let opening =
             Opening { session, random: 1000 + session, random_of_list, written: 9, ..Opening::default() };
@@ -131,6 +132,11 @@ fn a_node_that_comes_back_into_the_list_does_not_vouch_for_what_it_had_when_it_l
     cluster.tick(1);
     assert!(cluster.nodes[2].is_outdated() && cluster.nodes[2].pass().is_none());
     assert!(cluster.nodes[2].holds_up_rebuilds());
+    assert!(cluster.nodes[2].holds_up_pulls_of(NodeId(0)) && cluster.nodes[2].is_whole_peer(NodeId(0)));
+    // What the others have by now is not kept from them by its refusal.
+    assert!(!cluster.nodes[0].holds_up_pulls_of(NodeId(1)));
+    let round = cluster.nodes[0].pass().expect("all that the others had by the shorter list");
+    assert_eq!(round.peers, [NodeId(1), NodeId(2)]);
     let kept = stopped(&cluster, &[0, 1, 2]);
     let again = Durable::decode(&kept[2].durable.encode(&names(&[0, 1, 2]))).expect("what was kept");
     let disks = [Some(kept[0].clone()), Some(kept[1].clone()), Some(again)];
@@ -148,6 +154,49 @@ fn a_node_that_comes_back_into_the_list_does_not_vouch_for_what_it_had_when_it_l
     assert!(!cluster.nodes[2].is_outdated() && cluster.nodes[2].lists_all());
     assert_eq!(cluster.pull(2), Some(u64::MAX));
     assert!(cluster.nodes.iter().all(StabilityTracker::is_whole));
+}
+
+/// Started again with the two nodes that were stopped with it; of one of these, maybe without its disk.
+fn back_from_alone(has_disk: bool) -> Cluster {
+    let (mut kept, clock) = three_stopped();
+    kept[0] = kept[0].clone().in_no_list();
+    let mut disks = disks(&kept, &[0, 1, 2]);
+    disks[1].take_if(|_| !has_disk);
+    let mut cluster = started(&[0, 1, 2], &disks, (100, clock));
+    cluster.persist();
+    cluster
+}
+
+/// It dropped its deletions in a minute, as a node on its own does, whatever it had been complete before in the list.
+#[test]
+fn who_ran_on_its_own_takes_nothing_from_the_old_directories_of_the_others() {
+    let mut cluster = back_from_alone(true);
+    for peer in [1, 2] {
+        let statement = cluster.nodes[peer].statement(cluster.clock, 0);
+        cluster.nodes[0].heard(NodeId(peer as u16), statement);
+    }
+    cluster.persist();
+    assert_eq!(cluster.nodes[0].pass(), None, "they do not know yet that they are outdated");
+    (0..3).for_each(|_| cluster.talk());
+    assert!(cluster.nodes[0].is_whole() && cluster.nodes[0].pass().is_some());
+    for old in [1, 2] {
+        assert!(cluster.nodes[old].is_outdated() && cluster.nodes[old].is_whole_peer(NodeId(0)));
+        assert!(cluster.nodes[old].holds_up_pulls_of(NodeId(0)));
+    }
+}
+
+#[test]
+fn a_new_node_does_not_pull_from_one_that_has_yet_to_hear_that_it_is_outdated() {
+    let mut cluster = back_from_alone(false);
+    for up in [[true, true, false], [false, true, true]] {
+        cluster.up = up.to_vec();
+        (0..3).for_each(|_| cluster.talk());
+    }
+    assert!(cluster.nodes[2].is_whole() && !cluster.nodes[2].holds_up_pulls_of(NodeId(1)));
+    assert_eq!(cluster.nodes[1].pass(), None);
+    cluster.up = vec![true; 3];
+    (0..3).for_each(|_| cluster.talk());
+    assert!(cluster.nodes[2].is_outdated() && cluster.nodes[1].pass().is_some());
 }
 
 /// A directory that was copied from an old node has values of it alone, and trees say nothing of those that it should have besides.

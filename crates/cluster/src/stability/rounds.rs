@@ -2,6 +2,7 @@
 
 use super::StabilityTracker;
 use crate::durable::Relisting;
+use crate::incarnation::Incarnation;
 use crate::nodes::NodeId;
 use crate::statement::Acquaintance;
 
@@ -33,11 +34,12 @@ impl StabilityTracker {
                 self.common_closed()?
             };
             self.passes += 1;
-            let mut peers: Vec<NodeId> = self.peers().collect();
-            // Whole peers come last: what they do not have was deleted, whichever peer had it before.
-            peers.sort_by_key(|&peer| self.is_whole_peer(peer));
             let may_be_old = self.next.has_old_cells || !self.are_peers_whole();
             let (lists_all, prunes) = (self.lists_all(), may_be_old && !self.has_all());
+            let mut peers: Vec<NodeId> = self.peers().collect();
+            // Whole peers come last: what they do not have was deleted, whichever peer had it before. Or they come first: an outdated one
+            // refuses.
+            peers.sort_by_key(|&peer| self.is_whole_peer(peer) == prunes);
             self.pass = Some(SyncRound { number: self.passes, before, lists_all, prunes, peers });
         }
         self.pass.as_ref()
@@ -67,6 +69,12 @@ impl StabilityTracker {
         }
         let known = self.heard[peer.index()].as_ref().filter(|statement| statement.is_whole);
         known.map_or(0, |known| known.synced_before)
+    }
+
+    /// Whether a peer has to wait with what it wants to pull. Of an outdated directory everybody waits: even one that has all that it
+    /// acknowledged would take for missing here what it deleted.
+    pub fn holds_up_pulls_of(&self, peer: NodeId) -> bool {
+        self.is_outdated() || self.holds_up_rebuilds() && !self.is_whole_peer(peer)
     }
 
     fn are_peers_whole(&self) -> bool {
@@ -101,7 +109,7 @@ impl StabilityTracker {
     /// request of that list any more, so what was acknowledged by it is there, on some of them. (It does not wait for write floors:
     /// these wait for hints, some of which are not delivered before the answers of all nodes count.)
     fn all_of_other_lists(&self) -> Option<u64> {
-        self.has_heard_all().then_some(u64::MAX)
+        (self.has_heard_all() && self.are_peers_aware()).then_some(u64::MAX)
     }
 
     /// What a node that lost its data has to pull, once everybody is there, and knows that it lost them: who counts on a
@@ -110,6 +118,19 @@ impl StabilityTracker {
         let knows = |met: Acquaintance| met.incarnation == self.next.incarnation;
         // (While the disk does not say yet that it is whole, nothing is left to be pulled.)
         let is_to_be_rebuilt = !self.next.is_whole && !self.is_outdated();
-        (is_to_be_rebuilt && self.has_heard_all() && self.known().all(knows)).then_some(u64::MAX)
+        let has_met_all = self.has_heard_all() && self.known().all(knows) && self.are_peers_aware();
+        (is_to_be_rebuilt && has_met_all).then_some(u64::MAX)
+    }
+
+    /// Whether each peer that was heard knows what all others know of its directory. One that has yet to hear that its own is an older
+    /// one would tell of what was deleted.
+    fn are_peers_aware(&self) -> bool {
+        let is_aware = |peer: NodeId, incarnation: Incarnation| {
+            let said = self.heard.iter().flatten().filter_map(|statement| statement.met.get(peer.index()));
+            let mut known = said.map(|met| met.incarnation).chain([self.incarnation_of(peer)]);
+            !known.any(|known| known.supersedes(incarnation))
+        };
+        let said = |peer: NodeId| self.heard[peer.index()].as_ref().map(|statement| statement.incarnation);
+        self.peers().all(|peer| said(peer).is_none_or(|incarnation| is_aware(peer, incarnation)))
     }
 }

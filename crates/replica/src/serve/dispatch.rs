@@ -172,7 +172,7 @@ impl<S: Store> Session<S> {
             let statement = stability.statement(versions.next(), versions.wall_ms());
             return self.answer(number, &Answer::Statement(Box::new(statement)));
         }
-        if stability.holds_up_rebuild_of(peer) {
+        if stability.holds_up_pulls_of(peer) {
             return self.answer(number, &Answer::Refused(Refusal::Rebuilding));
         }
         if !self.account.repair_begins() {

@@ -20,7 +20,7 @@ pub(super) fn list<S: Store>(
 ) {
     let Some(peer) = session.peer_id() else { return };
     let stability = session.cluster.stability();
-    if stability.holds_up_rebuild_of(peer) {
+    if stability.holds_up_pulls_of(peer) {
         return session.answer(asked.number, &Answer::Refused(Refusal::Rebuilding));
     }
     if !session.account.repair_begins() {

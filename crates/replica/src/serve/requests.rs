@@ -48,8 +48,13 @@ pub(super) fn read<S: Store>(
         Err(refusal) if served.is_some() => return session.answer(asked.number, &Answer::Refused(refusal)),
         vouches => vouches == Ok(true),
     };
-    // Anti-entropy handles outdated cells by itself.
-    let is_hidden = origin != Origin::Exchange && stability.hides_cells();
+    let hides_cells = stability.hides_cells();
+    if hides_cells && stability.is_outdated() && origin == Origin::Exchange {
+        // It was listed before this node heard that its directory is of no use.
+        return session.answer(asked.number, &Answer::Refused(Refusal::Rebuilding));
+    }
+    // Anti-entropy handles other old cells by itself.
+    let is_hidden = hides_cells && origin != Origin::Exchange;
     let answer = move |found: Result<Option<StoredCell>, StoreError>| match found {
         Ok(found) => {
             let found = found.filter(|_| !is_hidden);

@@ -21,10 +21,9 @@ impl Stability {
         self.state.lock().tracker.tells_of_all()
     }
 
-    /// Whether a peer has to wait with its rebuild.
-    pub(crate) fn holds_up_rebuild_of(&self, peer: NodeId) -> bool {
-        let state = self.state.lock();
-        state.tracker.holds_up_rebuilds() && !state.tracker.is_whole_peer(peer)
+    /// Whether a peer has to wait with what it wants to pull.
+    pub(crate) fn holds_up_pulls_of(&self, peer: NodeId) -> bool {
+        self.state.lock().tracker.holds_up_pulls_of(peer)
     }
 
     /// All of a pass was pulled from a peer.

@@ -1,4 +1,5 @@
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use ladoga_cluster::{AsOf, KeyVersion, LIST_BYTES_MAX, NodeId, Partition, Refusal};
@@ -11,6 +12,10 @@ use crate::own::refusal;
 use crate::wire::{Answer, Record, put_mark, take_record};
 use ladoga_local::store::{LocalStore, Pieces, Store, StoreError};
 use ladoga_model::CellMark;
+use tokio::time::Instant;
+
+/// How long a page may take, of the time for which who pulls waits for it: to pass over long values is to read them.
+const PAGE_MS_MAX: u64 = 5_000;
 
 /// A page of the keys and versions that this node and a peer both hold.
 pub(super) fn list<S: Store>(
@@ -63,6 +68,7 @@ struct Listing {
 
 impl Listing {
     async fn page(mut self, cluster: &Cluster, mut pieces: Box<dyn Pieces>) -> Result<Answer, StoreError> {
+        let until = Instant::now() + Duration::from_millis(PAGE_MS_MAX);
         while let Some((mut bytes, rest)) = pieces.next().await? {
             pieces = rest;
             let damaged =
@@ -70,13 +76,19 @@ impl Listing {
             while let Some(record) = take_record(&mut bytes).map_err(damaged)? {
                 self.look_at(cluster, record);
                 if self.is_full(&cluster.limits) {
-                    cluster.pace.draw_page(self.entries.len(), self.scanned).await;
-                    return Ok(Answer::List { entries: self.entries, next: self.last });
+                    return Ok(self.end(cluster, true).await);
                 }
             }
+            if self.last.is_some() && Instant::now() >= until {
+                return Ok(self.end(cluster, true).await);
+            }
         }
+        Ok(self.end(cluster, false).await)
+    }
+
+    async fn end(self, cluster: &Cluster, goes_on: bool) -> Answer {
         cluster.pace.draw_page(self.entries.len(), self.scanned).await;
-        Ok(Answer::List { entries: self.entries, next: None })
+        Answer::List { entries: self.entries, next: self.last.filter(|_| goes_on) }
     }
 
     fn is_full(&self, limits: &PeerLimits) -> bool {
@@ -114,4 +126,62 @@ impl Wanted {
 /// The answer if hashes as of that time cannot be given.
 pub(super) fn hashes(found: Option<Answer>) -> Answer {
     found.unwrap_or(Answer::Refused(Refusal::Rebuilding))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ladoga_cluster::NodeList;
+    use ladoga_env::sim;
+    use ladoga_local::store::{Later, Piece};
+    use ladoga_model::{Cell, Stamp, Value, Version};
+
+    use super::*;
+    use crate::membership::Membership;
+
+    const CELLS: u8 = 12;
+
+    /// Cells from this one on, each of which takes a second.
+    struct Slow(u8);
+
+    impl Pieces for Slow {
+        fn next(self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>> {
+            Box::pin(async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                let Slow(number) = *self;
+                let mut out = Vec::new();
+                let stamp = Stamp::new(Version { timestamp: 1, node: 0 });
+                put_mark(&mut out, &[number], Cell { stamp, value: Some(Value::Inline(b"value")) });
+                let rest: Box<dyn Pieces> = Box::new(Slow(number + 1));
+                Ok((number < CELLS).then(|| (out.into(), rest)))
+            })
+        }
+    }
+
+    /// A page was given up by who waited for it, and each pass began anew.
+    #[test]
+    fn a_page_ends_in_time_however_slow_the_disk_is() {
+        let (env, ..) = sim::env(1);
+        let nodes = NodeList::first(["http://a", "http://b"]).expect("a list");
+        let addresses = ["a", "b"].map(|host| (host.to_owned(), 80)).to_vec();
+        let membership = Membership { nodes, own: NodeId(0), addresses };
+        let cluster =
+            Cluster::new(&membership, PeerLimits::default(), Arc::clone(&env.clock), Arc::clone(&env.net));
+        let page = async |first: u8| {
+            let slice = AsOf { before: u64::MAX, dropped_before: 0 };
+            let of = Wanted { peer: NodeId(1), slice, partitions: Vec::new(), tells_of_all: None };
+            let listing = Listing { of, entries: Vec::new(), bytes: 0, scanned: 0, last: None };
+            match listing.page(&cluster, Box::new(Slow(first))).await {
+                Ok(Answer::List { entries, next }) => (entries.len(), next.map(|key| key[0])),
+                other => panic!("{other:?}"),
+            }
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        runtime.expect("a runtime").block_on(async {
+            assert_eq!(page(0).await, (5, Some(4)));
+            assert_eq!(page(5).await, (5, Some(9)));
+            assert_eq!(page(10).await, (2, None));
+        });
+    }
 }

@@ -11,6 +11,7 @@ use ladoga_node::peers::PeerLimits;
 use ladoga_node::peers::wire::{Answer, Origin, Request};
 
 use crate::cluster::{PATIENCE_MS, with_engine, with_engine_by};
+use crate::peer::Deadline;
 
 fn version(timestamp: u64) -> Version {
     Version { timestamp, node: 0 }
@@ -236,5 +237,20 @@ fn what_a_client_asks_for_is_asked_of_every_replica() {
         }
         let answer = client.answer();
         assert_eq!((answer.status, answer.text()), (200, "1"), "{asks}");
+    }
+}
+
+/// It was asked for no statement any more, as long as the question whether it keeps deletions was open.
+#[test]
+fn a_peer_whose_disk_hangs_is_heard_while_changes_are_followed() {
+    let cluster = with_engine(1, &PeerLimits::default());
+    let mut follower = cluster.connect();
+    follower.send("GET /v0/changes HTTP/1.1\r\nhost: h\r\nprefer: wait=60\r\n\r\n");
+    let peer = &cluster.peers[0];
+    peer.asked(|request| matches!(request, Request::KeepDeletions).then_some(()));
+    let (before, began) = (peer.statements(), Deadline::begins());
+    while peer.statements() < before + 3 {
+        assert!(!began.is_over(), "no statements any more");
+        std::thread::yield_now();
     }
 }

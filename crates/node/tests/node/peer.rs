@@ -48,6 +48,8 @@ struct Said {
     frames_of_reads: AtomicUsize,
     /// How many times it was asked to be compared.
     comparisons: AtomicUsize,
+    /// How many statements it has answered.
+    statements: AtomicUsize,
 }
 
 impl Said {
@@ -132,6 +134,11 @@ impl Peer {
         self.said.comparisons.load(Ordering::SeqCst)
     }
 
+    /// How many statements it has answered, so far.
+    pub(crate) fn statements(&self) -> usize {
+        self.said.statements.load(Ordering::SeqCst)
+    }
+
     /// Its connection is given up while it owes an answer, and it greets on no other one.
     pub(crate) fn freeze(&self) {
         self.is_mute(true);
@@ -176,7 +183,10 @@ fn listen(
                 let _ = send.send((number, request));
                 continue;
             }
-            Request::Statement(_) => Answer::Statement(Box::new(statement())),
+            Request::Statement(_) => {
+                said.statements.fetch_add(1, Ordering::SeqCst);
+                Answer::Statement(Box::new(statement()))
+            }
             Request::Groups(_) | Request::Leaves { .. } | Request::List { .. } => {
                 said.comparisons.fetch_add(1, Ordering::SeqCst);
                 Answer::Refused(Refusal::Rebuilding)

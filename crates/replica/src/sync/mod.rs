@@ -4,7 +4,7 @@
 //! - `deliver`: hints, to their peers; `missed`: what this node took and could not store itself
 //! - `fenced`: what promises of coordinators that are gone keep out
 //! - `lifted`: has the store synced, so that promises that have ended can be forgotten
-//! - `statements`: what nodes say to each other about themselves
+//! - `statements`: what nodes say to each other about themselves, and that they are to keep deletions
 //! - `follow`: has repair go at a pace that clients do not notice
 
 mod deliver;

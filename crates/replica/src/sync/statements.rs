@@ -21,32 +21,38 @@ const IMPATIENT_EVERY_MS: u64 = 50;
 pub(super) fn state<S: Store>(replica: &Rc<OwnReplica<S>>) {
     let OwnReplica { cluster, peers, .. } = &**replica;
     for peer in cluster.peers.iter().filter(|peer| peer.id != cluster.own) {
-        let (replica, link) = (Rc::clone(replica), Rc::clone(peers.link(peer.id)));
-        let stability = Arc::clone(cluster.stability());
-        replica.core.supervisor.clone().spawn_local("statements", tell(replica, link, stability, peer.id));
+        let with = || (Rc::clone(replica), Rc::clone(peers.link(peer.id)), Arc::clone(cluster.stability()));
+        let supervisor = &replica.core.supervisor;
+        supervisor.spawn_local("statements", tell(with(), peer.id));
+        supervisor.spawn_local("deletions", have_deletions_kept(with(), peer.id));
     }
 }
 
+/// What speaks with a peer.
+type Speaks<S> = (Rc<OwnReplica<S>>, Rc<PeerLink>, Arc<Stability>);
+
 /// One statement at a time: one that a frozen peer has not answered is not followed by others.
-async fn tell<S: Store>(
-    replica: Rc<OwnReplica<S>>,
-    link: Rc<PeerLink>,
-    stability: Arc<Stability>,
-    peer: NodeId,
-) {
-    let mut keeps = None;
+async fn tell<S: Store>((replica, link, stability): Speaks<S>, peer: NodeId) {
     loop {
         let told = stability.news().get();
         hear(&replica, &link, &stability, peer).await;
-        // Who follows here may go on there.
+        let every_ms = if stability.has_all() { STATEMENT_EVERY_MS } else { IMPATIENT_EVERY_MS };
+        // Whichever comes first: there is news, or it is time.
+        let news = stability.news().until(|news| news != told);
+        let _ = tokio::time::timeout(Duration::from_millis(every_ms), news).await;
+    }
+}
+
+/// Has a peer keep deletions while changes are followed here: who follows may go on there. Apart from statements, because that waits for
+/// the peer's disk, which may hang.
+async fn have_deletions_kept<S: Store>((replica, link, stability): Speaks<S>, peer: NodeId) {
+    let mut keeps = None;
+    loop {
         let directory = stability.incarnations(&[peer]);
         if replica.store.is_followed() && keeps.as_ref() != Some(&directory) {
             let is_done = matches!(link.ask(&Request::KeepDeletions).await, Ok(Answer::Done));
             keeps = is_done.then_some(directory);
         }
-        let every_ms = if stability.has_all() { STATEMENT_EVERY_MS } else { IMPATIENT_EVERY_MS };
-        // Whichever comes first: there is news, or it is time.
-        let news = stability.news().until(|news| news != told);
-        let _ = tokio::time::timeout(Duration::from_millis(every_ms), news).await;
+        tokio::time::sleep(Duration::from_millis(STATEMENT_EVERY_MS)).await;
     }
 }

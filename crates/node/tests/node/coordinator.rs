@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use ladoga_cluster::{ReadAnswer, Refusal, SentCell};
+use ladoga_cluster::{Had, RESTAMPS_MAX, ReadAnswer, Refusal, SentCell};
 use ladoga_env::Clock;
 use ladoga_env::real::RealClock;
 use ladoga_model::{Cell, Durability, Stamp, Value, Version};
@@ -238,6 +238,26 @@ fn what_a_client_asks_for_is_asked_of_every_replica() {
         let answer = client.answer();
         assert_eq!((answer.status, answer.text()), (200, "1"), "{asks}");
     }
+}
+
+/// It was answered 503, as if nothing had been written: those of its cells that were not in the way of anything newer may have been read.
+#[test]
+fn a_write_below_a_quorum_that_others_overtake_each_time_may_have_happened() {
+    let cluster = with_engine(3, &PeerLimits::default());
+    let key = cluster.foreign_key();
+    let mut client = cluster.connect();
+    client.send_put(&format!("{key}&replicas=1/3"), b"value");
+    let peer = &cluster.peers[0];
+    for _ in 0..RESTAMPS_MAX {
+        let (number, written) = peer.asked(|request| match request {
+            Request::Write { stamp, origin: Origin::Client, .. } => Some(stamp.version),
+            _ => None,
+        });
+        let newest = Version { timestamp: written.timestamp + 1, node: 0 };
+        peer.answer(number, &Answer::Superseded { newest, had: Had::Never });
+    }
+    let answer = client.answer();
+    assert!(answer.status == 504 && answer.text().contains("may have happened"), "{answer:?}");
 }
 
 /// It was asked for no statement any more, as long as the question whether it keeps deletions was open.

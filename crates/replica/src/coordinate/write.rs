@@ -72,7 +72,11 @@ pub(super) async fn write_unless_fenced<S: Store>(
             break;
         }
     }
-    Err(Error::Contended("other writes of this key were newer each time"))
+    if plan.replicas.is_quorum() {
+        return Err(Error::Contended("other writes of this key were newer each time"));
+    }
+    // Whoever had nothing newer has taken it, and may have shown it.
+    Err(Error::Undecided)
 }
 
 fn first_attempt(replicas: Replicas) -> WriteCore {

@@ -83,3 +83,83 @@ impl<R: RangeReader> Pieces for RangePieces<R> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+    use std::task::{Context, Poll, Waker};
+
+    use ladoga_env::sim::{self, SimDisk};
+    use ladoga_model::{Stamp, Version};
+    use ladoga_storage::{Background, Durability, Options, Side, WriteBatch};
+
+    use super::super::cells::CellReader;
+    use super::super::pool::Pool;
+    use super::*;
+    use crate::store::CellFormat;
+
+    fn wait<T>(mut later: Later<T>) -> T {
+        let mut context = Context::from_waker(Waker::noop());
+        loop {
+            if let Poll::Ready(answer) = later.as_mut().poll(&mut context) {
+                return answer;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Writes all keys anew, of which a memtable has room for some.
+    fn write(engine: &Engine, timestamp: u64) {
+        for key in 0..200_u64 {
+            let mut batch = WriteBatch::new();
+            batch.put(&key.to_be_bytes(), Stamp::new(Version { timestamp, node: 0 }), &[7; 1_000]);
+            engine.write_group(&[batch]).expect("room");
+            while engine.step().expect("a sound disk") {}
+        }
+    }
+
+    /// The tables in a store, and those of them that it uses.
+    fn tables(engine: &Engine, disk: &SimDisk) -> (usize, usize) {
+        let is_table = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "sst");
+        let used: u64 = engine.statistics().levels.iter().map(|level| level.tables).sum();
+        (disk.paths().into_iter().filter(is_table).count(), used as usize)
+    }
+
+    /// A client that took a piece now and then kept the memtables and tables of its snapshot, which was given up long ago.
+    #[test]
+    fn what_is_given_up_is_let_go_of_before_its_client_asks_for_more() {
+        let (env, disk, _clock) = sim::env(1);
+        let options = Options {
+            background: Background::Manual,
+            memtable_bytes: Some(16 << 10),
+            reserve_bytes: Some(0),
+            ..Options::new(16 << 20, Durability::Never)
+        };
+        let engine = Arc::new(Engine::open(env, Path::new("/data"), options).expect("a new store"));
+        write(&engine, 1);
+        let pool = Arc::new(Pool::start(&ladoga_env::real::Threads, 16 << 20).expect("threads"));
+        let disk_handle = DiskHandle { pool, inbox: Arc::default() };
+        // A kilobyte of each.
+        let format: CellFormat = |out, key, _| out.extend(key.iter().cycle().take(1 << 10));
+        let reader = CellReader { format, side: Side::Front };
+        let span = KeySpan { start: Bytes::new(), end: None, is_reverse: false };
+        let pieces = Box::new(RangePieces::new(reader, &engine, span, 0, &disk_handle));
+        let (_, pieces) = wait(pieces.next()).expect("a sound disk").expect("more than a piece");
+        let mut kept = vec![engine.snapshot()];
+        let mut timestamp = 1;
+        while kept[0].get_cell(b"key").is_ok() {
+            timestamp += 1;
+            write(&engine, timestamp);
+            kept.push(engine.snapshot());
+        }
+        drop(kept);
+        // The memtables first, and then the tables that they kept.
+        for _ in 0..2 {
+            while engine.step().expect("a sound disk") {}
+        }
+        let (there, used) = tables(&engine, &disk);
+        assert_eq!(there, used, "the rest is what the client's range has");
+        assert!(wait(pieces.next()).is_err(), "its snapshot was given up");
+        engine.close().expect("a store that closes");
+    }
+}

@@ -237,8 +237,8 @@ impl Engine {
             let sequence = inner.writes.visible.load(Ordering::Acquire);
             // The sequence belongs to the view only if the view was the same before and after.
             if Arc::ptr_eq(&view, &inner.reads.view.load()) {
-                let lease = inner.upkeep.retired.lock().lease(&view);
-                return Snapshot::new(inner.clone(), view, sequence, lease);
+                let lease = inner.upkeep.retired.lock().lease(view);
+                return Snapshot::new(inner.clone(), sequence, lease);
             }
         }
     }

@@ -30,7 +30,7 @@ impl Snapshot {
     /// The cells from `start` on and before `end` with timestamps after `after`, and not after `up_to`. Tables that have
     /// nothing as new are not read.
     pub fn newer(&self, start: &[u8], end: Option<&[u8]>, after: u64, up_to: u64) -> Result<Newer, Error> {
-        let sources = self.sources_if(|meta| meta.newest.timestamp > after);
+        let sources = self.sources_if(|meta| meta.newest.timestamp > after)?;
         let merge = Merge::forward(sources, start, self.held_bytes_max())?;
         Ok(Newer { snapshot: self.clone(), merge, end: end.map(<[u8]>::to_vec), after, up_to })
     }

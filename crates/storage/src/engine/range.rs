@@ -1,6 +1,9 @@
+use std::sync::{Arc, Weak};
+
 use bytes::Bytes;
 
-use super::Snapshot;
+use super::snapshot::Resting;
+use super::{Snapshot, View};
 use crate::error::Error;
 use crate::iterator::{Merge, Source};
 use crate::record::{Kind, Record};
@@ -17,6 +20,10 @@ pub struct Range {
     end: Option<Vec<u8>>,
     front: Option<Merge>,
     back: Option<Merge>,
+    /// What these go through.
+    view: Weak<View>,
+    /// Where they are while nobody asks for more.
+    resting: Option<Arc<Resting>>,
     /// Records since the snapshot last let go of memtables.
     since_refresh: u32,
 }
@@ -51,7 +58,18 @@ impl Range {
     pub(crate) fn new(snapshot: Snapshot, start: &[u8], end: Option<&[u8]>) -> Range {
         let end = end.map(<[u8]>::to_vec);
         let start = start.to_vec();
-        Range { snapshot, live_at_ms: 0, start, end, front: None, back: None, since_refresh: 0 }
+        let (view, resting) = (Weak::new(), None);
+        Range {
+            snapshot,
+            live_at_ms: 0,
+            start,
+            end,
+            front: None,
+            back: None,
+            view,
+            resting,
+            since_refresh: REFRESH_RECORDS,
+        }
     }
 
     /// Leaves out the records that have expired by this time, in milliseconds since 1970; without it, none has.
@@ -99,15 +117,25 @@ impl Range {
         self.take(side, true, looks)
     }
 
-    /// Nobody asks for a while, such as a client that reads slowly: what is large and can be read again is let go of.
+    /// Nobody asks for a while, such as a client that reads slowly: what is large and can be read again is let go of, and all of it
+    /// as soon as the snapshot is given up.
     pub fn rest(&mut self) -> Result<(), Error> {
-        self.front.iter_mut().chain(&mut self.back).try_for_each(Merge::rest)
+        self.front.iter_mut().chain(&mut self.back).try_for_each(Merge::rest)?;
+        if self.resting.is_none() {
+            self.resting = Some(self.snapshot.rest([self.front.take(), self.back.take()]));
+            self.since_refresh = REFRESH_RECORDS;
+        }
+        Ok(())
     }
 
     /// What it holds of blocks.
     #[cfg(test)]
     pub(super) fn held_bytes(&self) -> usize {
-        self.front.iter().chain(&self.back).map(Merge::held_bytes).sum()
+        let held_bytes = |cursors: &[&Option<Merge>]| -> usize {
+            cursors.iter().copied().flatten().map(Merge::held_bytes).sum()
+        };
+        let resting = self.resting.as_ref().map(|resting| held_bytes(&resting.lock().each_ref()));
+        held_bytes(&[&self.front, &self.back]) + resting.unwrap_or(0)
     }
 
     fn next_record(&mut self, side: Side) -> Result<Option<(Bytes, Value)>, Error> {
@@ -122,12 +150,12 @@ impl Range {
     }
 
     fn take(&mut self, side: Side, is_live: bool, looks: &mut u32) -> Result<RangeStep, Error> {
-        self.maybe_refresh();
+        self.maybe_refresh()?;
         let held_bytes = self.snapshot.held_bytes_max();
         let mut merge = match (side, self.place(side).take()) {
             (_, Some(merge)) => merge,
-            (Side::Front, None) => Merge::forward(self.snapshot.sources(), &self.start, held_bytes)?,
-            (Side::Back, None) => Merge::backward(self.snapshot.sources(), self.end.as_deref(), held_bytes)?,
+            (Side::Front, None) => Merge::forward(self.snapshot.sources()?, &self.start, held_bytes)?,
+            (Side::Back, None) => Merge::backward(self.snapshot.sources()?, self.end.as_deref(), held_bytes)?,
         };
         let step = self.look(&mut merge, is_live, looks)?;
         match &step {
@@ -171,16 +199,22 @@ impl Range {
         }
     }
 
-    fn maybe_refresh(&mut self) {
+    fn maybe_refresh(&mut self) -> Result<(), Error> {
         self.since_refresh = self.since_refresh.saturating_add(1);
         if self.since_refresh < REFRESH_RECORDS {
-            return;
+            return Ok(());
         }
         self.since_refresh = 0;
-        if self.snapshot.refresh() {
+        if let Some(resting) = self.resting.take() {
+            [self.front, self.back] = std::mem::take(&mut *resting.lock());
+        }
+        let view = self.snapshot.refresh()?;
+        if !std::ptr::eq(self.view.as_ptr(), Arc::as_ptr(&view)) {
             // Both cursors are made anew, for what is left of the range.
             (self.front, self.back) = (None, None);
+            self.view = Arc::downgrade(&view);
         }
+        Ok(())
     }
 
     /// The current cell, or the next one that is live, if only those are wanted.

@@ -15,8 +15,15 @@ pub(super) struct Retired {
     leases: Vec<Weak<Lease>>,
 }
 
+/// What has no other owner.
+#[derive(Default)]
+struct Unused {
+    memtables: Vec<Arc<Memtable>>,
+    tables: Vec<Arc<Table>>,
+}
+
 impl Retired {
-    pub(super) fn lease(&mut self, view: &View) -> Arc<Lease> {
+    pub(super) fn lease(&mut self, view: Arc<View>) -> Arc<Lease> {
         let lease = Arc::new(Lease::of(view));
         self.leases.retain(|lease| lease.strong_count() > 0);
         self.leases.push(Arc::downgrade(&lease));
@@ -31,30 +38,29 @@ impl Retired {
         self.tables.push(table);
     }
 
-    /// Gives the oldest snapshots up until what the others keep fits. (What those keep until their owners drop them, is
-    /// none of the others' fault.)
-    fn give_up_oldest(&mut self, pinned_bytes_max: u64) {
-        if self.memtables.iter().map(|memtable| memtable.used_bytes()).sum::<u64>() <= pinned_bytes_max {
-            return;
-        }
+    /// Takes out what has no other owner. If the memtables that are left do not fit, the oldest snapshots that keep any of them are
+    /// given up until they do: what is read just now of one that is given up counts until its reader lets go of it.
+    fn take_unused(&mut self, pinned_bytes_max: u64) -> Unused {
+        let mut unused = Unused::default();
+        self.move_unused(&mut unused);
         self.leases.retain(|lease| lease.strong_count() > 0);
-        let living = self.leases.iter().filter_map(Weak::upgrade).filter(|lease| !lease.is_given_up());
-        let living: Vec<Arc<Lease>> = living.collect();
-        for (index, oldest) in living.iter().enumerate() {
-            let kept = |memtable: &&Arc<Memtable>| living[index..].iter().any(|lease| lease.keeps(memtable));
-            let pinned_bytes = self.memtables.iter().filter(kept).map(|memtable| memtable.used_bytes()).sum();
+        let living: Vec<Arc<Lease>> = self.leases.iter().filter_map(Weak::upgrade).collect();
+        for oldest in living {
+            let pinned_bytes = self.memtables.iter().map(|memtable| memtable.used_bytes()).sum();
             if pinned_bytes <= pinned_bytes_max {
-                return;
+                break;
             }
-            oldest.give_up(pinned_bytes);
+            if self.memtables.iter().any(|memtable| oldest.keeps(memtable)) {
+                oldest.give_up(pinned_bytes);
+                self.move_unused(&mut unused);
+            }
         }
+        unused
     }
 
-    /// Takes out what has no other owner.
-    fn take_unused(&mut self) -> (Vec<Arc<Memtable>>, Vec<Arc<Table>>) {
-        let memtables = self.memtables.extract_if(.., |memtable| Arc::strong_count(memtable) == 1).collect();
-        let tables = self.tables.extract_if(.., |table| Arc::strong_count(table) == 1).collect();
-        (memtables, tables)
+    fn move_unused(&mut self, unused: &mut Unused) {
+        unused.memtables.extend(self.memtables.extract_if(.., |memtable| Arc::strong_count(memtable) == 1));
+        unused.tables.extend(self.tables.extract_if(.., |table| Arc::strong_count(table) == 1));
     }
 }
 
@@ -65,17 +71,12 @@ impl Inner {
         !retired.memtables.is_empty() || !retired.tables.is_empty()
     }
 
-    /// Frees what nothing uses; gives up the oldest snapshots while flushed memtables that only snapshots hold take more than
-    /// the memtables' share of the budget. A single snapshot holds no more than that.
+    /// Frees what nothing uses; gives up the oldest snapshots while flushed memtables that are still read take more than the
+    /// memtables' share of the budget. A single snapshot holds no more than that.
     pub(super) fn collect_retired(&self) {
-        let unused = {
-            let mut retired = self.upkeep.retired.lock();
-            let unused = retired.take_unused();
-            retired.give_up_oldest(self.budget.memtables_bytes());
-            unused
-        };
+        let unused = self.upkeep.retired.lock().take_unused(self.budget.memtables_bytes());
         // Outside of the lock: frees memory and removes files.
-        let (memtables, tables) = unused;
+        let Unused { memtables, tables } = unused;
         memtables.into_iter().for_each(|memtable| self.keep_or_free(memtable));
         drop(tables);
         self.shared.blobs.remove_dead();
@@ -104,22 +105,85 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Background, Durability, Engine, Options, WriteBatch};
+    use crate::{Background, Durability, Engine, Error, Options, Range, WriteBatch};
     use ladoga_model::{Stamp, Version};
     use std::path::Path;
 
-    #[test]
-    fn the_end_of_a_snapshot_wakes_the_background_only_for_what_it_kept() {
+    fn store(memtable_bytes: Option<usize>) -> Engine {
         let (env, _, _) = ladoga_env::sim::env(1);
         let options = Options {
             background: Background::Manual,
+            memtable_bytes,
             reserve_bytes: Some(0),
             ..Options::new(16 << 20, Durability::Never)
         };
-        let engine = Engine::open(env, Path::new("/data"), options).expect("a new store");
+        Engine::open(env, Path::new("/data"), options).expect("a new store")
+    }
+
+    fn put(engine: &Engine, key: u64) {
         let mut batch = WriteBatch::new();
-        batch.put(b"key", Stamp::new(Version { timestamp: 1, node: 1 }), b"value");
+        let stamp = Stamp { version: Version { timestamp: key, node: 1 }, ..Stamp::default() };
+        batch.put(&key.to_be_bytes(), stamp, &[7; 500]);
         engine.write_group(&[batch]).expect("room");
+    }
+
+    /// Begins a range in each of some memtables, has it rest behind its first record if `rests` says so, and flushes them.
+    fn ranges(engine: &Engine, count: u64, rests: impl Fn(u64) -> bool) -> Vec<Range> {
+        const PER_MEMTABLE: u64 = 8;
+        let begin = |number: u64| {
+            (0..PER_MEMTABLE).for_each(|key| put(engine, number * PER_MEMTABLE + key + 1));
+            let mut range = engine.snapshot().range(b"", None);
+            assert!(range.next().expect("sound").is_some());
+            if rests(number) {
+                range.rest().expect("sound");
+            }
+            engine.seal().expect("room");
+            assert!(engine.inner.flush_one().expect("a sound disk"));
+            engine.inner.collect_retired();
+            range
+        };
+        (0..count).map(begin).collect()
+    }
+
+    fn retired_bytes(engine: &Engine) -> u64 {
+        engine.inner.upkeep.retired.lock().memtables.iter().map(|memtable| memtable.used_bytes()).sum()
+    }
+
+    /// Their clients took a piece now and then: each range kept a memtable, and a node with many of them had several times the memory
+    /// that it was given.
+    #[test]
+    fn ranges_that_rest_let_go_as_soon_as_they_are_given_up() {
+        let engine = store(Some(8 << 10));
+        let bytes_max = engine.inner.budget.memtables_bytes();
+        let mut ranges = ranges(&engine, 24, |_| true);
+        assert!(retired_bytes(&engine) <= bytes_max, "{} of {bytes_max} bytes", retired_bytes(&engine));
+        let goes_on = |range: &mut Range| match range.next() {
+            Ok(next) => next.is_some(),
+            Err(Error::SnapshotTooOld { .. }) => false,
+            Err(error) => panic!("{error}"),
+        };
+        let given_up = ranges.iter_mut().position(goes_on).expect("the newest goes on");
+        assert!(given_up > 0);
+        assert!(ranges[given_up..].iter_mut().all(goes_on), "the oldest go first");
+        drop(ranges);
+        engine.inner.collect_retired();
+        assert!(!engine.inner.has_retired());
+    }
+
+    #[test]
+    fn what_is_read_of_a_snapshot_that_is_given_up_counts() {
+        let engine = store(Some(8 << 10));
+        let bytes_max = engine.inner.budget.memtables_bytes();
+        let mut ranges = ranges(&engine, 24, |number| number > 0);
+        let reads = |range: &mut Range| range.next().is_ok();
+        assert!(retired_bytes(&engine) <= bytes_max, "{} of {bytes_max} bytes", retired_bytes(&engine));
+        assert!(!reads(&mut ranges[0]) && reads(&mut ranges[23]));
+    }
+
+    #[test]
+    fn the_end_of_a_snapshot_wakes_the_background_only_for_what_it_kept() {
+        let engine = store(None);
+        put(&engine, 1);
         let wakes = || engine.inner.background.wakes();
         let before = wakes();
         drop(engine.snapshot().range(b"", None));
@@ -137,22 +201,12 @@ mod tests {
 
     #[test]
     fn a_flush_lets_go_of_its_memtable_even_if_the_next_one_follows_at_once() {
-        let (env, _, _) = ladoga_env::sim::env(1);
-        let options = Options {
-            background: Background::Manual,
-            memtable_bytes: Some(8 << 10),
-            reserve_bytes: Some(0),
-            ..Options::new(16 << 20, Durability::Never)
-        };
-        let engine = Engine::open(env, Path::new("/data"), options).expect("a new store");
+        let engine = store(Some(8 << 10));
         let inner = &engine.inner;
         let mut key = 0_u64;
         while inner.reads.view.load().sealed.len() < 2 {
             key += 1;
-            let mut batch = WriteBatch::new();
-            let stamp = Stamp { version: Version { timestamp: key, node: 1 }, ..Stamp::default() };
-            batch.put(&key.to_be_bytes(), stamp, &[7; 500]);
-            engine.write_group(&[batch]).expect("room");
+            put(&engine, key);
         }
         for left in [1, 0] {
             assert!(inner.flush_step().expect("a sound disk"));

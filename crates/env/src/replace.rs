@@ -8,6 +8,7 @@ use crate::{Disk, File, OpenMode};
 ///
 /// ```text
 /// calls := begin fill publish                  if nothing happens in between: Replacement::of
+///        | begin fill rename                   and a sync of the directory
 /// ```
 ///
 /// Up to `publish`, a failure does no harm: the file is as before. After a failed `publish` it is unknown which bytes it has.
@@ -81,11 +82,20 @@ impl Replacement {
         self.file.sync_data().map_err(ReplaceError::of("sync", &self.new))
     }
 
-    /// Puts it in the place of the old one.
+    /// Puts it in the place of the old one, durably.
     pub fn publish(self, disk: &dyn Disk) -> Result<(), ReplaceError> {
-        let Replacement { new, path, .. } = self;
-        disk.rename(&new, &path).map_err(ReplaceError::of("rename", &new))?;
+        let path = self.path.clone();
+        self.rename(disk)?;
         let dir = path.parent().unwrap_or(Path::new(""));
         disk.sync_dir(dir).map_err(ReplaceError::of("sync directory", dir))
+    }
+
+    /// The same, but until its directory is synced, a crash leaves it there or the old one. If it fails for lack of room, the old
+    /// one is still in its place.
+    pub fn rename(self, disk: &dyn Disk) -> Result<(), ReplaceError> {
+        let Replacement { file, new, path } = self;
+        // It is written. The sync of the directory needs a descriptor, too.
+        drop(file);
+        disk.rename(&new, &path).map_err(ReplaceError::of("rename", &new))
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use ladoga_env::sim::{self, Fault, Operation, SimClock, SimDisk};
+use ladoga_env::sim::{self, Fault, Operation, PowerCut, SimClock, SimDisk};
 use ladoga_model::{Stamp, Version};
 
 use super::Engine;
@@ -21,9 +21,11 @@ fn store(background: Background) -> (Engine, SimDisk) {
 
 fn store_and_clock(background: Background) -> (Engine, SimDisk, SimClock) {
     let (env, disk, clock) = sim::env(1);
-    let options =
-        Options { background, memtable_bytes: Some(4 << 10), ..Options::new(16 << 20, Durability::Always) };
-    (Engine::open(env, Path::new("/data"), options).expect("a new store"), disk, clock)
+    (Engine::open(env, Path::new("/data"), options(background)).expect("a new store"), disk, clock)
+}
+
+fn options(background: Background) -> Options {
+    Options { background, memtable_bytes: Some(4 << 10), ..Options::new(16 << 20, Durability::Always) }
 }
 
 fn put(engine: &Engine, number: u64) -> Result<(), Error> {
@@ -88,9 +90,14 @@ fn flushes_without_a_descriptor_are_tried_again_for_as_long_as_it_takes() {
 #[test]
 fn a_manifest_that_cannot_be_replaced_goes_on() {
     let (engine, disk) = store(Background::Manual);
-    for path in ["manifest-", "CURRENT.new"] {
+    let faults = [
+        Fault::too_many_files().on(Operation::Create).on_path("manifest-"),
+        Fault::too_many_files().on(Operation::Create).on_path("CURRENT.new"),
+        Fault::storage_full().on(Operation::Rename).on_path("CURRENT.new"),
+    ];
+    for fault in faults {
         let tried = disk.faults_hit();
-        disk.fail_operation(0, Fault::too_many_files().on(Operation::Create).on_path(path).sticky());
+        disk.fail_operation(0, fault.sticky());
         for number in 0..200 {
             put(&engine, number).expect("a write");
             engine.seal().expect("a memtable to flush");
@@ -99,9 +106,57 @@ fn a_manifest_that_cannot_be_replaced_goes_on() {
         assert!(disk.faults_hit() > tried, "the manifest is not long enough yet");
         disk.clear_faults();
         assert_eq!(engine.write_state(), WriteState::Open);
-        assert_eq!(count(&disk, "manifest-"), 1, "what attempts leave adds up");
+        assert_eq!(
+            (count(&disk, "manifest-"), count(&disk, "CURRENT")),
+            (1, 1),
+            "what attempts leave adds up"
+        );
     }
     engine.close().expect("a store that closes");
+}
+
+/// It refused all writes until a restart. A crash may bring back the old one: nothing goes into either before it is sure which it is.
+#[test]
+fn a_manifest_whose_name_cannot_be_synced_is_synced_before_the_next_edit() {
+    for crashes in [true, false] {
+        let (env, disk, _clock) = sim::env(1);
+        let open = || Engine::open(env.clone(), Path::new("/data"), options(Background::Manual));
+        let engine = open().expect("a new store");
+        let mut numbers = 0..200;
+        // Directories cannot be synced any more behind some of its syncs.
+        let mut flush = |synced: Option<u64>| {
+            put(&engine, numbers.next().expect("a manifest that becomes long")).expect("a write");
+            engine.seal().expect("a memtable to flush");
+            if let Some(synced) = synced {
+                let fault = Fault::too_many_files().on(Operation::SyncDir);
+                disk.fail_operation(synced, fault.sticky());
+            }
+            let flushed = engine.step();
+            disk.clear_faults();
+            flushed
+        };
+        // Behind that of the tables and that of the new manifest there is that of `CURRENT`, if there is one.
+        while disk.faults_hit() == 0 {
+            assert!(flush(Some(2)).expect("a flush"));
+        }
+        for synced in [0, 1] {
+            assert!(flush(Some(synced)).is_err_and(|error| error.is_out_of_descriptors()));
+            assert_eq!((engine.write_state(), count(&disk, "manifest-")), (WriteState::Open, 2));
+        }
+        if crashes {
+            disk.power_cut(PowerCut::LoseAll);
+        } else {
+            assert!(flush(None).expect("a flush"));
+            assert_eq!(count(&disk, "manifest-"), 1);
+        }
+        let written = numbers.start;
+        drop(engine);
+        disk.power_on();
+        let engine = open().expect("a store");
+        for number in 0..written {
+            assert!(engine.get(format!("key-{number}").as_bytes()).expect("a read").is_some(), "{number}");
+        }
+    }
 }
 
 /// They waited for a flush that did not come.

@@ -1,16 +1,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::Inner;
 use super::background::Pace;
 use super::looks::Looks;
-use super::{Inner, View};
 use crate::coding::key_hash;
 use crate::compaction::{Outputs, TableMerge};
 use crate::error::Error;
-use crate::frame::LogId;
 use crate::health::WriteState;
 use crate::iterator::Source;
-use crate::levels::{Edit, Levels, Manifest};
+use crate::levels::{Edit, Levels};
 use crate::memtable::{Memtable, RunCursor};
 use crate::paths;
 use crate::table::{Table, TableMeta};
@@ -215,83 +214,6 @@ impl Inner {
         self.install(edit, &tables, &[], Some(memtable))?;
         memtable.flushed_to(tables.into_iter().map(|(_, table)| table).collect());
         Ok(())
-    }
-
-    /// Current to next, persist, publish: the only place where the set of tables changes.
-    pub(super) fn install(
-        &self,
-        mut edit: Edit,
-        added: &[(usize, Arc<Table>)],
-        removed: &[u64],
-        flushed: Option<&Arc<Memtable>>,
-    ) -> Result<(), Error> {
-        let mut manifest = self.upkeep.manifest.lock();
-        edit.next_file = Some(self.new_file_number());
-        if let Err(error) = self.check_writable().and_then(|()| manifest.reserve(&edit)) {
-            self.discard(added, removed);
-            return Err(error);
-        }
-        // Reads come as soon as it is published, and some of them may not wait for the disk.
-        added.iter().for_each(|(_, table)| table.warm());
-        manifest.append(&edit).map_err(|error| self.poison(&error))?;
-        self.reads.publish(|view| View {
-            active: view.active.clone(),
-            sealed: view
-                .sealed
-                .iter()
-                .filter(|sealed| flushed.is_none_or(|flushed| !Arc::ptr_eq(sealed, flushed)))
-                .cloned()
-                .collect(),
-            levels: Arc::new(view.levels.with(added, removed)),
-        });
-        self.background.observe(&self.reads.view.load().levels, self.env.clock.monotonic_ns());
-        if manifest.is_long(self.budget.manifest_bytes()) {
-            self.replace_manifest(&mut manifest);
-        }
-        Ok(())
-    }
-
-    /// Begins a new manifest in the place of one that has become long: the next open reads it as a whole.
-    fn replace_manifest(&self, manifest: &mut Manifest) {
-        let disk = &*self.env.disk;
-        let number = self.new_file_number();
-        let levels = self.current_levels();
-        let tables = levels.iter().map(|(level, table)| (level, table.meta().clone())).collect();
-        let everything = manifest.everything(number + 1, tables);
-        let prepared =
-            Manifest::prepare(disk, &self.dir, LogId { number, secret: self.writes.secret }, &everything)
-                .and_then(|next| match next.prepare_current(disk, &self.dir) {
-                    Ok(current) => Ok((next, current)),
-                    Err(error) => {
-                        _ = disk.remove(next.path());
-                        Err(error)
-                    }
-                });
-        let (next, current) = match prepared {
-            Ok(prepared) => prepared,
-            Err(error) => {
-                // Nothing is lost: the old manifest stays in use, and the next edit tries again.
-                tracing::warn!(%error, "could not begin a new manifest");
-                return;
-            }
-        };
-        // After a failure it is unknown which manifest `CURRENT` names.
-        if let Err(error) = current.publish(disk) {
-            self.poison(&error.into());
-            return;
-        }
-        let old = std::mem::replace(manifest, next);
-        if let Err(error) = disk.remove(old.path()) {
-            // The next open does it.
-            tracing::warn!(%error, "could not remove the old manifest");
-        }
-    }
-
-    /// Removes tables that were written and are named by nothing; one that only moves is named still.
-    fn discard(&self, tables: &[(usize, Arc<Table>)], moved: &[u64]) {
-        for (_, table) in tables.iter().filter(|(_, table)| !moved.contains(&table.meta().number)) {
-            _ = self.env.disk.remove(table.path());
-        }
     }
 
     /// Writes everything that is in memory now to tables, and waits for it. Answers the first group that may be in none.

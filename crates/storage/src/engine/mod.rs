@@ -6,9 +6,9 @@
 //! - `read`: point reads; `ahead`: what they are going to wait for; `view`: what they look at; `found`: what they find;
 //!   `search`: their way through the tables; `pending`: those that memory cannot answer
 //! - `snapshot`, `range`: the store at one moment, and its keys in order; `newer`: those that were written within some time
-//! - `flush`, `compact`: memtables to tables, tables to tables; `background`: when; `threads`: on which thread; `looks`:
-//!   how often they look around; `flush_time`: whether there is time; `damage`: which tables they leave alone;
-//!   `deletions`: which of them go
+//! - `flush`, `compact`: memtables to tables, tables to tables; `install`: the manifest that names those; `background`: when;
+//!   `threads`: on which thread; `looks`: how often they look around; `flush_time`: whether there is time; `damage`: which
+//!   tables they leave alone; `deletions`: which of them go
 //! - `retire`: frees what nothing uses any more
 
 mod ahead;
@@ -26,6 +26,7 @@ mod forged_tests;
 mod found;
 #[cfg(test)]
 mod held_tests;
+mod install;
 #[cfg(test)]
 mod kept_tests;
 mod looks;

@@ -53,6 +53,8 @@ pub(crate) struct Manifest {
     dropped_up_to: Option<u64>,
     /// The length of the first edit, which holds the whole state.
     everything_bytes: u64,
+    /// The manifest that `CURRENT` may still name after a crash.
+    replaced: Option<PathBuf>,
 }
 
 impl Manifest {
@@ -89,6 +91,7 @@ impl Manifest {
             first_sequence: 0,
             dropped_up_to: None,
             everything_bytes: 0,
+            replaced: None,
         };
         // Durable, and its name too, before CURRENT names it.
         let written = manifest
@@ -142,6 +145,22 @@ impl Manifest {
 
     pub(crate) const fn path(&self) -> &PathBuf {
         &self.path
+    }
+
+    /// Goes on in the next one, which `CURRENT` names by now; a crash may still leave it naming this one.
+    pub(crate) fn go_on_in(&mut self, next: Manifest) {
+        let old = std::mem::replace(self, next);
+        self.replaced = Some(old.path);
+    }
+
+    /// The one before it, if `CURRENT` may still name that after a crash.
+    pub(crate) const fn replaced(&self) -> Option<&PathBuf> {
+        self.replaced.as_ref()
+    }
+
+    /// `CURRENT` names this one, durably.
+    pub(crate) fn forget_replaced(&mut self) {
+        self.replaced = None;
     }
 
     /// Writes what `CURRENT` is going to be, under another name; one that fails is no harm.

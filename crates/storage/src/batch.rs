@@ -175,6 +175,11 @@ pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Option<Record<'_>>> 
     })
 }
 
+/// The records of batches, and their encoded bytes.
+pub(crate) fn size(batches: &[WriteBatch]) -> (usize, usize) {
+    (batches.iter().map(WriteBatch::len).sum(), batches.iter().map(WriteBatch::encoded_bytes).sum())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -165,7 +165,17 @@ impl Engine {
 
     /// The same with a durability of its own. One that is synced, be it an empty one, makes all durable that was written before it.
     pub fn write_group_as(&self, batches: &[WriteBatch], durability: Durability) -> Result<(), Error> {
-        self.inner.write_group(batches, durability)
+        self.write_in_parts(batches, durability).1
+    }
+
+    /// The same, but of batches that may be too many for a group: then each batch is all or nothing, in their order. Answers how many
+    /// are stored, and why no more are.
+    pub fn write_in_parts(
+        &self,
+        batches: &[WriteBatch],
+        durability: Durability,
+    ) -> (usize, Result<(), Error>) {
+        self.inner.write_in_parts(batches, durability)
     }
 
     /// As [`Engine::write_group`], but only if that takes no waiting for a flush, another writer or the background: the sync of a

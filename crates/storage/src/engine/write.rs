@@ -7,7 +7,7 @@ use ladoga_model::Durability;
 use parking_lot::MutexGuard;
 
 use super::{Inner, View};
-use crate::batch::{WriteBatch, records};
+use crate::batch::{WriteBatch, records, size};
 use crate::error::Error;
 use crate::health::WriteState;
 use crate::memtable::{MemtableWriter, worst_bytes};
@@ -71,17 +71,34 @@ impl Inner {
         Err(Error::BatchTooLarge { bytes: bytes as u64, bytes_max: self.group_bytes_max() as u64 })
     }
 
-    pub(super) fn write_group(&self, batches: &[WriteBatch], durability: Durability) -> Result<(), Error> {
-        let records = batches.iter().map(WriteBatch::len).sum();
-        let bytes = batches.iter().map(WriteBatch::encoded_bytes).sum();
+    /// Writes batches in their order, in as few groups as they fit into. Answers how many of them are stored, and why no more are.
+    pub(super) fn write_in_parts(
+        &self,
+        batches: &[WriteBatch],
+        durability: Durability,
+    ) -> (usize, Result<(), Error>) {
+        let (records, bytes) = size(batches);
+        if batches.len() > 1 && !self.fits(records, bytes) {
+            let (front, back) = batches.split_at(batches.len() / 2);
+            let (stored, written) = self.write_in_parts(front, durability);
+            if written.is_err() {
+                return (stored, written);
+            }
+            let (of_back, written) = self.write_in_parts(back, durability);
+            return (stored + of_back, written);
+        }
+        let written = self.write_group(batches, durability);
+        (if written.is_ok() { batches.len() } else { 0 }, written)
+    }
+
+    /// Batches that fit into a group, or a single one.
+    fn write_group(&self, batches: &[WriteBatch], durability: Durability) -> Result<(), Error> {
+        let (records, bytes) = size(batches);
         if records == 0 {
             return if durability == Durability::Always { self.sync_log() } else { Ok(()) };
         }
-        if !self.fits(records, bytes) {
-            return match batches {
-                [batch] => self.check_fits(batch),
-                _ => self.write_in_parts(batches, durability),
-            };
+        if let [batch] = batches {
+            self.check_fits(batch)?;
         }
         self.admit(batches)?;
         let mut writer = self.writes.writer.lock();
@@ -94,15 +111,14 @@ impl Inner {
         })
     }
 
-    /// As [`Inner::write_group`], if that takes no waiting but for the sync of a group that is to be synced. Otherwise it does nothing
+    /// As one group, if that takes no waiting but for the sync of a group that is to be synced. Otherwise it does nothing
     /// and answers false.
     pub(super) fn try_write_group(
         &self,
         batches: &[WriteBatch],
         durability: Durability,
     ) -> Result<bool, Error> {
-        let records = batches.iter().map(WriteBatch::len).sum();
-        let bytes = batches.iter().map(WriteBatch::encoded_bytes).sum();
+        let (records, bytes) = size(batches);
         if records == 0 {
             return Ok(durability != Durability::Always);
         }
@@ -131,8 +147,7 @@ impl Inner {
             // Or else a panic would drop the last references to large values that the log may name already, before it poisons.
             let _freezes = self.shared.blobs.freeze_on_panic();
             let batches = made.as_ref();
-            let records: usize = batches.iter().map(WriteBatch::len).sum();
-            let bytes: usize = batches.iter().map(WriteBatch::encoded_bytes).sum();
+            let (records, bytes) = size(batches);
             assert!(records <= records_max && bytes <= bytes_max, "no more is made than there is room for");
             if records > 0 {
                 let sequence = self.append_to_log(&mut writer, batches, durability)?;
@@ -142,13 +157,6 @@ impl Inner {
             }
             Ok(Some(made))
         })
-    }
-
-    /// A group of more than one part is no longer all or nothing; each batch is.
-    fn write_in_parts(&self, batches: &[WriteBatch], durability: Durability) -> Result<(), Error> {
-        let (front, back) = batches.split_at(batches.len() / 2);
-        self.write_group(front, durability)?;
-        self.write_group(back, durability)
     }
 
     fn admit(&self, batches: &[WriteBatch]) -> Result<(), Error> {

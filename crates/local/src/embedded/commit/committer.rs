@@ -113,22 +113,21 @@ impl Committer {
     }
 
     fn deliver_all(&self, shares: SharedGroup, durability: Durability, written: &WrittenGroup) {
-        let WrittenGroup { outcome, of_deletes, passed, verdicts } = written;
+        let WrittenGroup { outcome, of_deletes, puts_stored, deletes_stored, passed, verdicts } = written;
         let [outcome, of_deletes] = [outcome, of_deletes].map(|outcome| match outcome {
             Ok(()) => Ok(None),
             Err(error) => Err(write_error(error)),
         });
         let mut first_cell = 0;
-        let plain = shares.put_shares.into_iter().map(|share| (share, &outcome));
-        for (share, outcome) in
-            plain.chain(shares.delete_shares.into_iter().map(|share| (share, &of_deletes)))
-        {
-            let mut exceptions = Vec::new();
-            if !passed.is_empty() {
+        let puts = shares.put_shares.into_iter().map(|share| (share, &outcome, *puts_stored));
+        let deletes = shares.delete_shares.into_iter().map(|share| (share, &of_deletes, *deletes_stored));
+        for (share, outcome, stored) in puts.chain(deletes) {
+            let (first, mut exceptions) = (first_cell, Vec::new());
+            if !passed.is_empty() || outcome.is_err() {
                 exceptions = passing::exceptions(&share.waiting, &mut first_cell, passed);
             }
             if outcome.is_err() {
-                exceptions.clear();
+                exceptions = passing::exceptions_of_stored(&share.waiting, first, stored, exceptions);
             }
             self.deliver(share, durability, outcome.clone(), exceptions);
         }

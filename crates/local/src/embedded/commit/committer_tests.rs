@@ -1,16 +1,19 @@
+use std::future::Future;
 use std::path::Path;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
 use ladoga_env::sim;
 use ladoga_model::{Cell, Stamp, Value, Version};
-use ladoga_storage::{BLOB_BYTES_MIN, Durability, Engine, MEMORY_BYTES_MIN, Options};
+use ladoga_storage::{BLOB_BYTES_MIN, Background, Durability, Engine, MEMORY_BYTES_MIN, Options};
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, LocalOptions};
 
-use super::super::{InlineCommitter, Waiters};
+use super::super::{Applied, Decision, Inbox, InlineCommitter, Update, Waiters};
 use super::*;
 use crate::admission::Admission;
 use crate::embedded::Embedded;
@@ -118,6 +121,57 @@ fn an_event_loop_writes_nothing_before_what_the_committer_has_of_it() {
     assert!(inline.commit_all_of(Durability::Never));
     let found = engine.get_cell(b"key").expect("a read").and_then(|cell| cell.value);
     assert!(matches!(found, Some(Value::Inline(value)) if value == b"second"[..]));
+}
+
+/// It was refused with what came behind it: who repeated an increment added twice.
+#[test]
+fn who_is_stored_before_the_disk_is_full_is_told_so() {
+    for updates in [false, true] {
+        let (env, disk, clock) = sim::env(1);
+        let options = Options {
+            background: Background::Manual,
+            memtable_bytes: Some(64 << 10),
+            reserve_bytes: Some(0),
+            ..Options::new(16 << 20, Durability::Always)
+        };
+        let engine = Arc::new(Engine::open(env, Path::new("/data"), options).expect("a store"));
+        let shared = Arc::new(CommitShared::new(engine, 16 << 20, false));
+        let inbox = Arc::<Inbox>::default();
+        let (write_queue, waiters) = (shared.add_write_queue(Arc::clone(&inbox)), Rc::<Waiters>::default());
+        let mut committer = Committer::new(shared, Arc::new(clock));
+        let mut write = |keys: &[&'static [u8]]| {
+            let push = |&key: &&'static [u8]| {
+                let (stamp, value) = (Stamp::new(Version { timestamp: 1, node: 0 }), vec![7; 14 << 10]);
+                let index = waiters.enter();
+                if updates {
+                    let cell = Cell { stamp, value: Some(Value::Inline(value.into())) };
+                    let update = Update::new(key, 14 << 10, |_| Decision::Write(cell));
+                    write_queue.push_update(update, Durability::Always, index);
+                } else {
+                    let cells = [(key, Cell { stamp, value: Some(Value::Inline(&value[..])) })];
+                    write_queue.push((WriteKind::Put, Durability::Always), cells, index);
+                }
+                Applied::waiting(Rc::clone(&waiters), index)
+            };
+            let applied: Vec<Applied> = keys.iter().map(push).collect();
+            committer.collect(Durability::Always);
+            committer.commit(Durability::Always);
+            let mut context = Context::from_waker(Waker::noop());
+            let receive = |result| waiters.receive(&write_queue, result);
+            assert!(pin!(Arc::clone(&inbox).read(receive)).poll(&mut context).is_pending());
+            let outcomes =
+                applied.into_iter().map(|mut applied| match Pin::new(&mut applied).poll(&mut context) {
+                    Poll::Ready(outcome) => outcome.is_ok(),
+                    Poll::Pending => panic!("it is committed"),
+                });
+            outcomes.collect::<Vec<bool>>()
+        };
+        assert_eq!(write(&[b"first"]), [true]);
+        disk.set_capacity(
+            disk.paths().into_iter().map(|path| disk.file_len(path).expect("a file")).sum::<u64>(),
+        );
+        assert_eq!(write(&[b"a", b"b", b"c", b"d"]), [true, true, false, false]);
+    }
 }
 
 fn panic_once(durability: Durability) {

@@ -2,8 +2,8 @@
 //! end of a turn the loop commits them itself (`inline`) if that takes no waiting. Otherwise the `committer` thread empties all
 //! write queues into one group, writes it with one sync, and delivers the result to each loop. All write through the `writer`,
 //! one group at a time: `passing` checks cells at the gate, `update` takes decisions that depend on what is stored, `batches`
-//! encodes the group. `unit_cost` estimates how long the queue takes, so that what would wait too long is refused. The `inbox`
-//! is how other threads hand results to an event loop.
+//! encodes the group, `group_outcome` tells observers what it replaced. `unit_cost` estimates how long the queue takes, so that
+//! what would wait too long is refused. The `inbox` is how other threads hand results to an event loop.
 //!
 //! Writes that ask for another durability than the store's are queued apart. What asks for less is a group of its own, which is
 //! not synced. What asks for more is written as any other, waits in `unsynced`, and is answered after a sync by the `syncer`, for
@@ -11,6 +11,7 @@
 
 mod batches;
 mod committer;
+mod group_outcome;
 mod inbox;
 mod inline;
 mod passing;

@@ -72,6 +72,29 @@ pub(super) fn exceptions(
     exceptions
 }
 
+/// The answers that differ from a failure of the group, to the requests all of whose cells come before `stored`. `passed` are those that
+/// differ from success. The cells begin at `first_cell`.
+pub(super) fn exceptions_of_stored(
+    waiting: &[WaitingWrite],
+    first_cell: usize,
+    stored: usize,
+    passed: Vec<(u32, Outcome)>,
+) -> Vec<(u32, Outcome)> {
+    let (mut end, mut passed) = (first_cell, passed.into_iter().peekable());
+    let of_one = |WaitingWrite { waiter, cells }: &WaitingWrite| {
+        end += *cells as usize;
+        let of_gate = passed.next_if(|(of, _)| of == waiter);
+        (end <= stored).then(|| of_gate.unwrap_or((*waiter, Ok(None))))
+    };
+    waiting.iter().map_while(of_one).collect()
+}
+
+/// How many cells a group had before the gate, up to behind so many of those that are left.
+pub(super) fn cells_before(left: usize, passed: &[Passed]) -> usize {
+    let fenced = passed.iter().filter(|(_, passage)| matches!(passage, Passage::Fenced(_)));
+    fenced.fold(left, |cells, (fenced, _)| if *fenced <= cells { cells + 1 } else { cells })
+}
+
 #[cfg(test)]
 mod tests {
     use ladoga_model::{Stamp, Version};
@@ -133,6 +156,35 @@ mod tests {
         assert_eq!([of_first, of_second].concat(), expected);
         let whole = [WaitingWrite { waiter: 1, cells: 9 }];
         assert_eq!(exceptions(&whole, &mut 0, &passed), [(1, fenced(&[1, 5, 8]))]);
+    }
+
+    #[test]
+    fn who_is_stored_is_told_so_although_the_group_failed() {
+        let mut batches = [batch(&[5, 12]), batch(&[20]), batch(&[6, 7, 21])];
+        let passed = pass(&Gate, &mut batches);
+        // With those that were fenced off.
+        assert_eq!([0, 1, 2, 3].map(|left| cells_before(left, &passed)), [1, 2, 5, 6]);
+        let waiting = [(1, 1), (2, 1), (3, 2), (4, 2)];
+        let waiting = waiting.map(|(waiter, cells)| WaitingWrite { waiter, cells });
+        let told = |stored| {
+            let passed = exceptions(&waiting, &mut 0, &passed);
+            exceptions_of_stored(&waiting, 0, stored, passed)
+        };
+        let fenced = Err(StoreError::Fenced(vec![FencedCell { cell: 0, fence: version(10) }]));
+        let renewed = Ok(Some(version(112)));
+        assert_eq!(
+            told(3),
+            [(1, fenced.clone()), (2, renewed.clone())],
+            "the last has a cell that is not stored"
+        );
+        assert!(told(0).is_empty());
+        let plain = exceptions_of_stored(&waiting, 0, 4, Vec::new());
+        assert_eq!(plain, [(1, Ok(None)), (2, Ok(None)), (3, Ok(None))]);
+        assert_eq!(
+            exceptions_of_stored(&waiting, 4, 5, Vec::new()),
+            [(1, Ok(None))],
+            "they begin behind others"
+        );
     }
 
     #[test]

@@ -196,14 +196,14 @@ impl NewestCells {
                 let newest = newest.clone().expect("what is there gets another stamp");
                 Cell { stamp, ..newest.map_large(NotInline::into_blob) }
             }
-            Decision::Keep => return if is_free { Verdict::Free } else { Verdict::Bound },
+            Decision::Keep => return decided.verdict(is_free),
         };
         known.replace(&cell);
         let is_free = is_free && cell.value.is_none();
         let batches = if is_free { &mut decided.free } else { &mut decided.bound };
         let bytes = add_cell(open_batch(batches, batch_bytes_max), key, cell);
         assert!(bytes <= bytes_max, "an update comes to no more than it said");
-        if is_free { Verdict::Free } else { Verdict::Bound }
+        decided.verdict(is_free)
     }
 
     fn decide_together(
@@ -223,7 +223,7 @@ impl NewestCells {
         }
         let cells = decide(newest);
         if cells.is_empty() {
-            return if is_free { Verdict::Free } else { Verdict::Bound };
+            return decided.verdict(is_free);
         }
         is_free &= cells.iter().all(|(_, cell)| cell.value.is_none());
         // A batch of its own: a group is cut between batches, never within one.
@@ -236,7 +236,7 @@ impl NewestCells {
         assert!(batch.encoded_bytes() <= bytes_max, "an update comes to no more than it said");
         let batches = if is_free { &mut decided.free } else { &mut decided.bound };
         batches.push(batch);
-        if is_free { Verdict::Free } else { Verdict::Bound }
+        decided.verdict(is_free)
     }
 }
 
@@ -296,15 +296,40 @@ pub(super) struct Decided {
     pub(super) verdicts: Vec<Verdict>,
 }
 
+impl Decided {
+    /// Of what was just decided.
+    fn verdict(&self, is_free: bool) -> Verdict {
+        if is_free { Verdict::Free(self.free.len()) } else { Verdict::Bound(self.bound.len()) }
+    }
+}
+
 /// What the answer to an update depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// On nothing else in its group: it was decided by what was stored before, and needs no more room than a deletion.
-    Free,
-    /// On its group.
-    Bound,
+    /// On nothing else in its group: it was decided by what was stored before, and needs no more room than a deletion. What it wrote
+    /// is in so many free batches.
+    Free(usize),
+    /// On its group, up to so many bound batches.
+    Bound(usize),
+    /// On nothing any more: its group failed, but behind what it depends on.
+    Stored,
     /// The newest cell cannot be read.
     Undecided(StoreError),
+}
+
+impl Verdict {
+    /// Its group failed, but so many of the free batches are stored, and so many of the bound ones; `None` if some are not that come
+    /// before those.
+    pub(super) fn note_stored(&mut self, free: Option<usize>, bound: Option<usize>) {
+        let (needed, stored) = match *self {
+            Verdict::Free(needed) => (needed, free),
+            Verdict::Bound(needed) => (needed, bound),
+            Verdict::Stored | Verdict::Undecided(_) => return,
+        };
+        if stored.is_some_and(|stored| needed <= stored) {
+            *self = Verdict::Stored;
+        }
+    }
 }
 
 /// The answers that differ from the outcome of the group: `outcome` is the group's, `of_deletes` the outcome of deletions and
@@ -316,8 +341,9 @@ pub(super) fn exceptions<'v>(
     of_deletes: &Outcome,
 ) -> Vec<(u32, Outcome)> {
     let of_one = |verdict: &Verdict| match verdict {
-        Verdict::Free if of_deletes != outcome => Some(of_deletes.clone()),
-        Verdict::Free | Verdict::Bound => None,
+        Verdict::Free(_) if of_deletes != outcome => Some(of_deletes.clone()),
+        Verdict::Free(_) | Verdict::Bound(_) => None,
+        Verdict::Stored => Some(Ok(None)),
         Verdict::Undecided(error) => Some(Err(error.clone())),
     };
     let each = waiting.iter().zip(verdicts);

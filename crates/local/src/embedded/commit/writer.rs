@@ -10,9 +10,10 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::super::feed::Feed;
 use super::super::read_error;
 use super::batches::batch_bytes_max;
+use super::group_outcome::{GroupOutcome, Unreadable};
 use super::passing::{self, Passed};
 use super::update::{Decided, KnownCell, NewestCells, Update, Verdict};
-use crate::store::{CellChange, CellGate, CellObserver, StoreError, SupersededCell};
+use crate::store::{CellChange, CellGate, CellObserver, StoreError};
 
 /// Writes groups to the engine, one after the other, and tells who observes what they replaced. In the same turn, cells pass
 /// the gate and updates are decided, so that nothing comes between.
@@ -43,6 +44,9 @@ pub(super) struct WrittenGroup {
     pub(super) outcome: Result<(), Error>,
     /// Of the deletes, and of updates that depend on nothing else in the group.
     pub(super) of_deletes: Result<(), Error>,
+    /// Up to which of the cells that came the puts are stored, and up to which the deletes.
+    pub(super) puts_stored: usize,
+    pub(super) deletes_stored: usize,
     /// Cells that did not pass as they came.
     pub(super) passed: Vec<Passed>,
     /// Of each update.
@@ -110,20 +114,29 @@ impl GroupWriter {
         in_turn(&mut self.turn.lock(), || {
             let WriteGroup { mut batches, puts, updates } = group;
             let passed = self.gate.get().map_or_else(Vec::new, |gate| passing::pass(&**gate, &mut batches));
-            let Decided { free, bound, verdicts } = self.decide(updates, &batches);
+            let Decided { free, bound, mut verdicts } = self.decide(updates, &batches);
+            let plain_end = batches.len();
             batches.extend(free);
             let deletes_end = batches.len();
             batches.extend(bound);
-            let (outcome, became_newest) = self.write_told(&batches, durability);
-            let of_deletes = match &outcome {
+            let ((stored, outcome), became_newest) = self.write_told(&batches, durability);
+            let first = stored.clamp(puts, deletes_end);
+            let (more, of_deletes) = match &outcome {
                 // A disk that has no room for a group may have some for its deletes alone.
                 Err(error) if error.is_disk_full() => {
-                    self.write_told(&batches[puts..deletes_end], durability).0
+                    self.write_told(&batches[first..deletes_end], durability).0
                 }
-                outcome => outcome.clone(),
+                outcome => (0, outcome.clone()),
             };
+            let deletes_stored = first + more;
+            if outcome.is_err() {
+                let (free, bound) = (deletes_stored.checked_sub(plain_end), stored.checked_sub(deletes_end));
+                verdicts.iter_mut().for_each(|verdict| verdict.note_stored(free, bound));
+            }
             self.tell_feed(&batches, became_newest.as_ref().filter(|_| outcome.is_ok()));
-            Ok(WrittenGroup { outcome, of_deletes, passed, verdicts })
+            let [puts_stored, deletes_stored] = [stored.min(puts), deletes_stored.min(plain_end)]
+                .map(|end| passing::cells_before(batches[..end].iter().map(WriteBatch::len).sum(), &passed));
+            Ok(WrittenGroup { outcome, puts_stored, of_deletes, deletes_stored, passed, verdicts })
         })
     }
 
@@ -148,19 +161,19 @@ impl GroupWriter {
         newest.decide(updates, self.batch_bytes_max)
     }
 
-    /// Writes a group. Answers the outcome, and which of the cells became the newest of their keys, if that is observed; none if that is
-    /// not known.
+    /// Writes a group. Answers how many of the batches are stored and the outcome, and which of the cells became the newest of their
+    /// keys, if that is observed; none if that is not known.
     fn write_told(
         &self,
         batches: &[WriteBatch],
         durability: Durability,
-    ) -> (Result<(), Error>, Option<Vec<bool>>) {
-        let write = || self.engine.write_group_as(batches, durability);
+    ) -> ((usize, Result<(), Error>), Option<Vec<bool>>) {
+        let write = || self.engine.write_in_parts(batches, durability);
         let Some(observer) = self.observer.get() else { return (write(), Some(Vec::new())) };
         let Ok(outcome) =
             GroupOutcome::of(batches, |key| Ok::<_, Infallible>(newest(self.engine.get_cell(key))));
         let written = write();
-        match &written {
+        match &written.1 {
             Ok(()) => outcome.tell(&**observer),
             // What is too large for the engine is written in parts, of which those before the one that failed are stored.
             Err(_) => observer.replaced(&self.stored_of(batches, &outcome.changes)),
@@ -307,68 +320,6 @@ fn in_turn<T>(is_broken: &mut bool, write: impl FnOnce() -> Result<T, Error>) ->
     let outcome = write();
     *is_broken = false;
     outcome
-}
-
-/// What becomes of the cells of a group.
-#[derive(Default)]
-struct GroupOutcome {
-    changes: Vec<CellChange>,
-    superseded: Vec<SupersededCell>,
-    /// Of each cell, by its number in all batches, whether it is one of the changes.
-    became_newest: Vec<bool>,
-    /// What one of the cells replaces could not be read: it counts as a change, and may be older.
-    is_blind: bool,
-}
-
-/// The newest cell of a key cannot be read.
-struct Unreadable;
-
-impl GroupOutcome {
-    /// What the batches replace, if `newest` finds the newest cell of a key.
-    fn of<E>(
-        batches: &[WriteBatch],
-        newest: impl Fn(&[u8]) -> Result<Result<Option<CellMark>, Unreadable>, E>,
-    ) -> Result<GroupOutcome, E> {
-        let mut written: HashMap<u64, CellMark> = HashMap::new();
-        let mut outcome = GroupOutcome::default();
-        for (key, cell) in batches.iter().flat_map(WriteBatch::cells) {
-            let key_hash = xxh3_64(key);
-            let old = match written.get(&key_hash) {
-                Some(mark) => Some(*mark),
-                None => newest(key)?.unwrap_or_else(|Unreadable| {
-                    outcome.is_blind = true;
-                    None
-                }),
-            };
-            let (new, version) = (cell.mark(), cell.stamp.version);
-            let is_newest = old.is_none_or(|old| old.stamp.version < version);
-            outcome.became_newest.push(is_newest);
-            match old.map(|old| old.stamp.version) {
-                Some(newest) if newest > version => {
-                    outcome.superseded.push(SupersededCell { key_hash, version, newest });
-                }
-                // It is there already.
-                Some(known) if known == version => {}
-                _ => {
-                    written.insert(key_hash, new);
-                    outcome.changes.push(CellChange { key_hash, old, new });
-                }
-            }
-        }
-        Ok(outcome)
-    }
-
-    /// Which of the cells became the newest of their keys; none if that is not known of all.
-    fn known_newest(&self) -> Option<&Vec<bool>> {
-        Some(&self.became_newest).filter(|_| !self.is_blind)
-    }
-
-    fn tell(&self, observer: &dyn CellObserver) {
-        observer.replaced(&self.changes);
-        if !self.superseded.is_empty() {
-            observer.superseded(&self.superseded);
-        }
-    }
 }
 
 /// The newest cell of a key, as far as it can be read. If it is damaged it counts as absent: refusing the write would leave the

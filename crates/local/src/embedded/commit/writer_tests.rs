@@ -1,10 +1,12 @@
 use std::path::Path;
 
-use ladoga_env::sim;
-use ladoga_model::{Stamp, Version};
+use ladoga_env::sim::{self, SimDisk};
+use ladoga_model::{Stamp, Value, Version};
 use ladoga_storage::{Background, Options};
 
+use super::super::update::Decision;
 use super::*;
+use crate::store::SupersededCell;
 
 const SOON: Durability = Durability::EverySecond;
 
@@ -67,10 +69,8 @@ fn what_is_replaced_is_looked_up_on_the_disk_only_by_who_may_wait() {
     assert_eq!(*watcher.1.lock(), [SupersededCell { key_hash: xxh3_64(b"key"), version, newest }]);
 }
 
-/// The tree of a node lacked what a group had stored before the disk was full: each comparison with a peer found it to differ,
-/// until the node was restarted.
-#[test]
-fn what_a_group_stored_before_it_failed_is_told() {
+/// A store whose memtable has room for four values of 14 KiB, and whose groups have room for two.
+fn store_for_four() -> (Arc<Engine>, SimDisk) {
     let (env, disk, _clock) = sim::env(1);
     let options = Options {
         background: Background::Manual,
@@ -78,7 +78,20 @@ fn what_a_group_stored_before_it_failed_is_told() {
         reserve_bytes: Some(0),
         ..Options::new(16 << 20, Durability::Always)
     };
-    let engine = Arc::new(Engine::open(env, Path::new("/data"), options).expect("a store"));
+    (Arc::new(Engine::open(env, Path::new("/data"), options).expect("a store")), disk)
+}
+
+/// Leaves no room on a disk.
+fn fill(disk: &SimDisk) {
+    let used = disk.paths().into_iter().map(|path| disk.file_len(path).expect("a file")).sum::<u64>();
+    disk.set_capacity(used);
+}
+
+/// The tree of a node lacked what a group had stored before the disk was full: each comparison with a peer found it to differ,
+/// until the node was restarted.
+#[test]
+fn what_a_group_stored_before_it_failed_is_told() {
+    let (engine, disk) = store_for_four();
     let writer = GroupWriter::new(Arc::clone(&engine));
     let watcher = Arc::<Watcher>::default();
     writer.observe(Arc::clone(&watcher) as Arc<dyn CellObserver>);
@@ -96,8 +109,7 @@ fn what_a_group_stored_before_it_failed_is_told() {
     write(vec![batch(b"front", &[2])]).expect("a write");
     let group =
         vec![batch(b"front", &[3]), batch(b"older", &[1]), batch(b"front", &[4]), batch(b"back", &[5])];
-    let used = disk.paths().into_iter().map(|path| disk.file_len(path).expect("a file")).sum::<u64>();
-    disk.set_capacity(used);
+    fill(&disk);
     let error = write(group).expect_err("a full disk");
     assert!(error.is_disk_full(), "{error}");
     let stored = |key| engine.get_cell(key).expect("a read").map(|cell| cell.mark());
@@ -107,6 +119,46 @@ fn what_a_group_stored_before_it_failed_is_told() {
         assert_eq!(told.insert(change.key_hash, change.new), change.old, "each takes the place of the last");
     }
     assert_eq!(told, HashMap::from([(xxh3_64(b"front"), mark(3)), (xxh3_64(b"older"), mark(1))]));
+}
+
+/// All of it was refused, so that who repeated an increment added twice.
+#[test]
+fn what_is_stored_before_the_disk_is_full_is_not_refused() {
+    const BYTES: usize = 14 << 10;
+    let keys = [&b"a"[..], b"b", b"c", b"d"];
+    let write = |group: WriteGroup| {
+        let (engine, disk) = store_for_four();
+        let writer = GroupWriter::new(Arc::clone(&engine));
+        let mut first = WriteBatch::new();
+        first.put(b"first", mark(1).stamp, &[7; BYTES]);
+        engine.write_group(&[first]).expect("room");
+        fill(&disk);
+        let written = writer.write(group, Durability::Always).expect("a turn");
+        assert!(written.outcome.as_ref().is_err_and(Error::is_disk_full));
+        let is_stored = |key: &[u8]| engine.get_cell(key).expect("a read").is_some();
+        assert_eq!(keys.map(is_stored), [true, true, false, false]);
+        written
+    };
+    let update = |key: &[u8]| {
+        let cell = KnownCell { stamp: mark(2).stamp, value: Some(Value::Inline(vec![7; BYTES].into())) };
+        Update::new(key, BYTES as u64, |_| Decision::Write(cell))
+    };
+    let WrittenGroup { verdicts, .. } =
+        write(WriteGroup { updates: keys.map(update).into(), ..WriteGroup::default() });
+    assert_eq!(verdicts, [Verdict::Stored, Verdict::Stored, Verdict::Bound(3), Verdict::Bound(4)]);
+
+    let put = |key: &[u8]| {
+        let mut batch = WriteBatch::new();
+        batch.put(key, mark(2).stamp, &[7; BYTES]);
+        batch
+    };
+    let mut batches = Vec::from(keys.map(put));
+    let mut delete = WriteBatch::new();
+    delete.delete(b"first", mark(2).stamp);
+    batches.push(delete);
+    let written = write(WriteGroup { batches, puts: 4, updates: Vec::new() });
+    assert_eq!((written.puts_stored, written.deletes_stored), (2, 5));
+    assert!(written.of_deletes.is_ok());
 }
 
 #[test]

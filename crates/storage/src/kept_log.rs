@@ -26,7 +26,7 @@ const KEPT_SEGMENTS_MAX: usize = 1 << 16;
 /// So many are removed in a turn of the thread that flushes: after the time to keep them was made shorter there may be all of them.
 const REMOVED_AT_ONCE: usize = 64;
 
-/// The segments that are kept, oldest first. No lock is held while the disk is waited for.
+/// The segments that are kept, oldest first. No other lock than `changing` is held while the disk is waited for.
 pub(crate) struct KeptLog {
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
@@ -34,6 +34,8 @@ pub(crate) struct KeptLog {
     kept: PathBuf,
     keep_ms: u64,
     segments: Mutex<BTreeMap<u64, Kept>>,
+    /// Held while segments are kept or removed: the files are those that `segments` has.
+    changing: Mutex<()>,
     /// Segments that could not be kept, or had to go early.
     gaps: AtomicU64,
     /// Where the groups of a segment end that takes no more, by its number; until it is shortened.
@@ -79,8 +81,8 @@ impl KeptLog {
             }
         }
         let (disk, clock, dir) = (Arc::clone(disk), Arc::clone(clock), dir.to_path_buf());
-        let (segments, ends) = (Mutex::new(segments), Mutex::default());
-        Ok(KeptLog { disk, clock, dir, kept, keep_ms, segments, gaps: AtomicU64::new(0), ends })
+        let (segments, changing, ends) = (Mutex::new(segments), Mutex::default(), Mutex::default());
+        Ok(KeptLog { disk, clock, dir, kept, keep_ms, segments, changing, gaps: AtomicU64::new(0), ends })
     }
 
     /// Removes what a store kept that is to keep none: its files may be used again from now on.
@@ -111,6 +113,7 @@ impl KeptLog {
 
     /// Keeps a segment, durably, and the large values that it names. The log has it under its own name until after that.
     pub(crate) fn keep(&self, number: u64, end_sequence: u64, larges: &BTreeSet<u64>) -> Result<(), Error> {
+        let _changing = self.changing.lock();
         let missing =
             self.segments.lock().get(&number).map(|kept| larges.difference(&kept.larges).copied().collect());
         if let Some(missing) = missing {
@@ -220,6 +223,7 @@ impl KeptLog {
 
     /// Removes what is older than it has to be, or some of it.
     pub(crate) fn remove_old(&self) {
+        let _changing = self.changing.lock();
         let old: Vec<Kept> = std::iter::from_fn(|| self.take_old()).take(REMOVED_AT_ONCE).collect();
         self.remove(&old);
     }
@@ -237,12 +241,14 @@ impl KeptLog {
 
     /// Removes the oldest segment, because the disk has no room for it; false if there is none.
     pub(crate) fn remove_oldest(&self) -> bool {
+        let _changing = self.changing.lock();
         let oldest = self.segments.lock().pop_first();
         self.give_up(oldest.into_iter().collect())
     }
 
     /// Removes all of it, for the same reason.
     pub(crate) fn remove_all(&self) -> bool {
+        let _changing = self.changing.lock();
         let all = std::mem::take(&mut *self.segments.lock());
         self.give_up(all)
     }
@@ -303,3 +309,7 @@ impl KeptLog {
 fn length(disk: &dyn Disk, path: &Path) -> u64 {
     disk.open(path, OpenMode::Read).and_then(|file| file.len()).unwrap_or(0)
 }
+
+#[cfg(test)]
+#[path = "kept_log_tests.rs"]
+mod tests;

@@ -1,0 +1,102 @@
+use std::sync::OnceLock;
+
+use ladoga_env::sim::{self, SimDisk};
+use ladoga_env::{File, Lock};
+
+use super::*;
+use crate::wal::WalWriter;
+
+const DIR: &str = "/data";
+
+/// A disk on which names change in `wal-kept` only while nobody else may change them.
+struct Watched {
+    disk: SimDisk,
+    kept: OnceLock<Arc<KeptLog>>,
+    changes: AtomicU64,
+}
+
+impl Watched {
+    fn note(&self, path: &Path) {
+        if let Some(kept) = self.kept.get().filter(|kept| path.starts_with(&kept.kept)) {
+            assert!(kept.changing.is_locked(), "{}", path.display());
+            self.changes.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Disk for Watched {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        self.disk.open(path, mode)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.disk.list(dir)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.disk.create_dir_all(dir)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.note(path);
+        self.disk.remove(path)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.note(to);
+        self.disk.hard_link(from, to)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.note(dir);
+        self.disk.sync_dir(dir)
+    }
+
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
+        self.disk.free_bytes(dir)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+        self.disk.lock(path)
+    }
+}
+
+/// On a disk that was nearly full, a segment could be removed by one thread while another kept it: what stayed was a segment without
+/// its large values, or one that was said to be kept and was not there.
+#[test]
+fn nobody_removes_a_segment_while_it_is_kept() {
+    let (env, disk, clock) = sim::env(1);
+    let dir = Path::new(DIR);
+    for dir in [paths::wal_dir(dir), paths::blobs_dir(dir)] {
+        disk.create_dir_all(&dir).expect("a directory");
+    }
+    for number in 1..=3 {
+        let mut wal = WalWriter::create(&disk, dir, number, 4 << 10).expect("room");
+        wal.begin(number, Some(7)).expect("room");
+        disk.open(&paths::blob(dir, number), OpenMode::CreateNew).expect("room");
+    }
+    let watched = Arc::new(Watched { disk, kept: OnceLock::new(), changes: AtomicU64::new(0) });
+    let disk: Arc<dyn Disk> = Arc::clone(&watched) as Arc<dyn Disk>;
+    let kept = Arc::new(KeptLog::open(&disk, &env.clock, dir, 1_000).expect("room"));
+    assert!(watched.kept.set(Arc::clone(&kept)).is_ok());
+    let changes_of = |change: &dyn Fn()| {
+        change();
+        watched.changes.swap(0, Ordering::Relaxed)
+    };
+    for number in 1..=3 {
+        let keep = || kept.keep(number, number + 1, &[number].into()).expect("room");
+        assert_eq!(changes_of(&keep), 3, "its large value, itself, and the sync of both");
+    }
+    assert_eq!(changes_of(&|| kept.keep(1, 2, &[1, 2].into()).expect("room")), 2, "another large value");
+    clock.advance(std::time::Duration::from_secs(2));
+    assert!(changes_of(&|| kept.remove_old()) > 0);
+    for number in 1..=2 {
+        kept.keep(number, number + 1, &[number].into()).expect("room");
+    }
+    assert_eq!(changes_of(&|| assert!(kept.remove_oldest())), 2 * 3 + 3);
+    assert_eq!(changes_of(&|| assert!(kept.remove_all())), 3);
+}

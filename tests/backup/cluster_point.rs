@@ -125,6 +125,33 @@ fn what_a_cluster_had_at_a_time_comes_back_on_any_number_of_nodes() {
     expect(&restored(&repository, &directory, last.0, 1), &last.1, "pruned");
 }
 
+/// A node that was started again gives versions from ahead of the clock. Once their log was fetched, no time led to these writes.
+#[test]
+fn what_was_acknowledged_right_after_a_restart_is_at_the_time_that_the_log_goes_up_to() {
+    let (mut cluster, directory) = (keeping(3), Directory::new());
+    let repository = directory.path().join("backups");
+    let (mut random, mut model) = (Random::new(13), Model::new());
+    let url = cluster.nodes[1].url();
+    change(&cluster, &[0, 1, 2], &mut random, &mut model);
+    created(&repository, &url);
+    cluster.nodes[0].restart();
+    change(&cluster, &[0, 1, 2], &mut random, &mut model);
+    // To one node only, so that the others have not seen how far it is.
+    cluster.put(0, &key(0), "&replicas=1/1", b"one");
+    cluster.put(0, &key(0), "", b"last");
+    model.insert(key(0), b"last".to_vec());
+    let fetched = log(&repository, &url, &[]).expect_success();
+    assert_eq!(fetched.stderr, "");
+    let (before, _) = fetched.text().split_once(';').expect("up to when");
+    let up_to = before.strip_prefix("log up to ").expect("up to when").to_owned();
+    let listed = backup("list", &repository, &[]).expect_success();
+    assert!(listed.text().contains(&format!(" to {up_to}")), "{listed:?}");
+    let data = directory.path().join("data");
+    restore(&repository, &data, &["--at", &up_to]).expect_success();
+    let again = Cluster { nodes: vec![Launch::new().data(&data).start()] };
+    expect(&again, &model, &up_to);
+}
+
 #[test]
 fn a_gap_in_the_log_of_two_nodes_is_refused_by_name() {
     let (mut cluster, directory) = (keeping(3), Directory::new());

@@ -8,7 +8,7 @@ pub(super) struct Before {
     synced_before: u64,
     /// If it becomes whole later, what that took may not be in it.
     was_whole: bool,
-    /// What was acknowledged by then is in it. Versions go by this time, which is that of a majority. This millisecond is not over.
+    /// What was acknowledged by then is in it. It is a time of versions, and ahead of the clock if they are.
     reaches_ms: u64,
 }
 
@@ -18,7 +18,7 @@ impl Before {
         Before {
             synced_before: stability.synced_before(),
             was_whole: stability.has_all(),
-            reaches_ms: cluster.versions.time_ms().saturating_sub(1),
+            reaches_ms: cluster.versions.given_up_to_ms(),
         }
     }
 

@@ -75,6 +75,13 @@ impl ClusterClock {
         self.time.is_unverified()
     }
 
+    /// Up to which millisecond this node has given all timestamps that it will ever give. After a start that is ahead of the time.
+    pub(crate) fn given_up_to_ms(&self) -> u64 {
+        let given_ms = HybridClock::wall_ms(self.last()).max(self.time_ms().saturating_sub(1));
+        self.versions.continue_after(HybridClock::at_wall_ms(given_ms + 1) - 1);
+        given_ms
+    }
+
     /// What time it is: the wall clock, as far as a majority of the nodes agrees with it.
     pub(crate) fn time_ms(&self) -> u64 {
         self.time.time_ms(self.wall_ms(), self.monotonic_ms())
@@ -172,6 +179,20 @@ mod tests {
         assert!(!versions.is_after_all(HybridClock::at_wall_ms(now_ms + 100)));
         assert!(versions.is_after_all(HybridClock::at_wall_ms(now_ms + 100) + 1));
         assert_eq!(versions.next(), HybridClock::at_wall_ms(now_ms + 100) + 1);
+    }
+
+    #[test]
+    fn what_was_given_is_over_also_where_it_is_ahead_of_the_time() {
+        let (clock, versions) = of_three();
+        let now_ms = clock.wall_ms();
+        assert_eq!(versions.given_up_to_ms(), now_ms - 1);
+        clock.jump_wall_ms(-5);
+        assert_eq!(HybridClock::wall_ms(versions.next()), now_ms, "the time may go back");
+        versions.starts_after(HybridClock::at_wall_ms(now_ms + 8_000) + 3);
+        let last = versions.next();
+        assert_eq!(HybridClock::wall_ms(last), now_ms + 8_000);
+        assert_eq!(versions.given_up_to_ms(), now_ms + 8_000, "the last one as well");
+        assert_eq!(HybridClock::wall_ms(versions.next()), now_ms + 8_001);
     }
 
     #[test]

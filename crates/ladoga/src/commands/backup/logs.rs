@@ -1,4 +1,7 @@
-use ladoga_backup::{Chain, Error, Missing, Repository, Shipped, Writing};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ladoga_backup::{Chain, Error, Missing, Repository, Shipped, Writing, text_of_ms};
 
 use super::super::{Failure, complain};
 use super::checkpoint::Place;
@@ -6,6 +9,10 @@ use super::cut::{REST_WAIT, ack_of, lives, of_all, why};
 use super::node_log::{self, NodeLog, Told};
 use super::paced::Pace;
 use crate::client::Url;
+
+/// Nodes tell each other their clocks twice a second: so long is waited for those that are behind another one.
+const LEVEL_WAIT: Duration = Duration::from_secs(5);
+const LEVEL_PAUSE: Duration = Duration::from_millis(250);
 
 /// The logs of the nodes of a cluster, or that of a node on its own.
 pub(super) struct Logs<'c> {
@@ -52,17 +59,19 @@ impl<'c> Logs<'c> {
         };
         let begun = of_all(&nodes, (own, Ok((url.clone(), told))), (ack, REST_WAIT), begin, lives(url));
         let mut logs = Logs { all, ack, nodes: Vec::new(), missing: Vec::new(), reaches_ms_max: u64::MAX };
+        let mut reaches = Vec::new();
         for (name, begun) in nodes.iter().zip(begun) {
             match begun {
                 Ok((of, Told { listing, .. })) => {
-                    // Noted before the first of them is asked for what it has: whatever was acknowledged by then, by the clock of the node
-                    // that was asked for it, is in the logs that come after this.
-                    logs.reaches_ms_max = logs.reaches_ms_max.min(listing.reaches_ms);
                     logs.nodes.push((name.clone(), log(&of)));
+                    reaches.push((of, listing.reaches_ms));
                 }
                 Err(why) => logs.miss(name, why),
             }
         }
+        // Noted before the first of them is asked for what it has: whatever was acknowledged by then, by the clock of the node
+        // that was asked for it, is in the logs that come after this.
+        logs.reaches_ms_max = level(reaches);
         Ok(logs)
     }
 
@@ -99,6 +108,29 @@ impl<'c> Logs<'c> {
         let reaches_ms = self.reaches_ms_max.min(reaches_ms);
         Ok(Fetched { all, ack, chains, missing, broken, segments, bytes, reaches_ms })
     }
+}
+
+/// Up to when all of these nodes have everything. What a node acknowledges once it was started again counts as of up to ten seconds later:
+/// the others are waited for until they have come as far as the one that is furthest ahead, so that there is a time that has all.
+fn level(mut nodes: Vec<(Url, u64)>) -> u64 {
+    let (Some(ahead), begun) = (nodes.iter().map(|(_, reaches_ms)| *reaches_ms).max(), Instant::now()) else {
+        return u64::MAX;
+    };
+    for (url, reaches_ms) in &mut nodes {
+        while *reaches_ms < ahead && begun.elapsed() < LEVEL_WAIT {
+            thread::sleep(LEVEL_PAUSE);
+            // That it is gone, who fetches its log will see.
+            let Ok(told) = node_log::begin(url) else { break };
+            *reaches_ms = told.listing.reaches_ms;
+        }
+        if *reaches_ms < ahead {
+            let (up_to, later) = (text_of_ms(*reaches_ms), text_of_ms(ahead));
+            complain(format_args!(
+                "{url} is at {up_to} and another node at {later}: what was acknowledged in between is fetched, and cannot be restored before a later `ladoga backup log`"
+            ));
+        }
+    }
+    nodes.iter().map(|(_, reaches_ms)| *reaches_ms).min().unwrap_or(u64::MAX)
 }
 
 /// Says which times cannot be restored.

@@ -1,6 +1,6 @@
 use std::fs;
 
-use crate::support::{Connection, Launch, Node, assert_refusal, entity, wait_until};
+use crate::support::{Connection, Ladoga, Launch, Node, assert_refusal, entity, wait_until};
 use crate::tokens::{Tokens, ask};
 
 /// Two nodes of a cluster, with these files of the secret.
@@ -70,4 +70,22 @@ fn a_node_with_another_secret_is_a_stranger() {
     let target = format!("{}&replicas=2/2", entity("k"));
     let put = ask(&mut nodes[0].connect(), ("PUT", &target), Some(&admin), Some(b"v"));
     assert!(put.status >= 500, "{put:?}");
+}
+
+/// It was said not to be part of a cluster once it had begun to repair itself.
+#[test]
+fn who_may_repair_a_node_sees_how_that_ends_and_who_may_not_is_told() {
+    let tokens = Tokens::new();
+    let (admin, reader) = (tokens.create("admin", "admin", &[]), tokens.create("reader", "read", &[]));
+    fs::write(tokens.beside("secret"), "0123456789abcdef0123456789abcdef\n").expect("a secret");
+    let nodes = cluster(&tokens, ["secret", "secret"]);
+    let url = nodes[0].url();
+    let repair = |token: &str| Ladoga::new(["repair", "--url", &url]).env("LADOGA_TOKEN", token).run();
+    wait_until("nodes that reach each other", || repair(&admin).code == Some(0));
+    repair(&reader).expect_failure(1, &["answered 403", "the token lacks the scope"]);
+    let status = Ladoga::new(["status", "--url", &url]).run().expect_success();
+    let told = format!("{url}: serving\n  {url} answered 401: this request needs a token");
+    assert!(status.text().starts_with(&told), "{}", status.text());
+    let status = Ladoga::new(["status", "--url", &url]).env("LADOGA_TOKEN", &admin).run().expect_success();
+    assert!(status.text().contains("  self\n"), "{}", status.text());
 }

@@ -9,7 +9,7 @@
 //! - `unread`: nobody reads the output of those that have work to do
 //! - `changes`: `ladoga changes`, over the crash of a node
 //! - `strangers`: what servers answer that are no nodes
-//! - `repair`: `ladoga repair`, against a server that answers as a test says
+//! - `repair`: `ladoga repair`, against a server that answers as a test says (`in_order`)
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
 #[path = "../support/mod.rs"]
@@ -21,6 +21,7 @@ mod changes;
 mod client;
 mod copy;
 mod help;
+mod in_order;
 mod precedence;
 mod ranges;
 mod reasons;

@@ -1,7 +1,4 @@
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
-use std::thread;
-
+use crate::in_order::{InOrder, Said};
 use crate::support::{Ladoga, Outcome, closed_pipe};
 
 /// The report of a node whose repair needs no other node.
@@ -17,21 +14,10 @@ fn repair(answers: Vec<(u16, String)>) -> Outcome {
 }
 
 fn repair_by(answers: Vec<(u16, String)>, with: impl Fn(Ladoga) -> Ladoga) -> Outcome {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("http://{}", listener.local_addr().expect("an address"));
-    let server = thread::spawn(move || {
-        for (status, body) in answers {
-            let (mut stream, _) = listener.accept().expect("a client");
-            let head = BufReader::new(&stream).lines().map_while(Result::ok);
-            assert!(head.take_while(|line| !line.is_empty()).count() > 0, "a request");
-            let length = body.len();
-            let head =
-                format!("HTTP/1.1 {status} Said\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
-            stream.write_all(format!("{head}{body}").as_bytes()).expect("a client that reads");
-        }
-    });
-    let outcome = with(Ladoga::new(["repair", "--url", &url])).run();
-    server.join().expect("a client that asks for all of it");
+    let said = |(status, body)| Said { status, content_type: "text/plain", body };
+    let server = InOrder::start(answers.into_iter().map(said).collect());
+    let outcome = with(Ladoga::new(["repair", "--url", &server.url()])).run();
+    server.expect_all_asked_for();
     outcome
 }
 
@@ -61,4 +47,32 @@ fn a_node_that_is_restarted_forgets_that_it_was_asked() {
 fn an_answer_that_is_no_number_is_an_error() {
     repair(vec![(200, report("a", 4)), (202, "soon\n".to_owned())])
         .expect_failure(1, &["'soon", "expected the number of the repair"]);
+}
+
+/// It ended with the first of them, and said that the node is not part of a cluster.
+#[test]
+fn the_rate_of_a_token_is_waited_for() {
+    let busy = || (429, "the token has used its requests a second\n".to_owned());
+    let outcome = repair(vec![
+        busy(),
+        (200, report("a", 4)),
+        busy(),
+        (202, "5\n".to_owned()),
+        busy(),
+        busy(),
+        (200, report("a", 5)),
+    ]);
+    assert!(outcome.expect_success().text().contains("has all data of the other nodes"));
+}
+
+#[test]
+fn a_node_that_does_not_say_how_far_it_is_is_not_repaired() {
+    repair(vec![(403, "the token lacks the scope metrics\n".to_owned())])
+        .expect_failure(1, &["answered 403: the token lacks the scope metrics"]);
+    repair(vec![
+        (200, report("a", 4)),
+        (202, "5\n".to_owned()),
+        (401, "the token is not valid\n".to_owned()),
+    ])
+    .expect_failure(1, &["answered 401: the token is not valid"]);
 }

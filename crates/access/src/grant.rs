@@ -43,6 +43,12 @@ impl Grant {
         self.scopes.first_missing(needed).map_or(Ok(()), |scope| Err(Denied::Scope(scope)))
     }
 
+    /// Whether one of these may be done.
+    pub fn check_any(&self, enough: Scopes) -> Result<(), Denied> {
+        let has_one = enough.iter().any(|scope| self.scopes.contains(scope));
+        if has_one { Ok(()) } else { self.check(enough) }
+    }
+
     /// Whether it is about this key.
     pub fn check_key(&self, key: &[u8]) -> Result<(), Denied> {
         let is_ours = self.prefixes.is_empty() || self.prefixes.iter().any(|prefix| key.starts_with(prefix));
@@ -87,6 +93,9 @@ mod tests {
         assert_eq!(grant.check(Scopes::NONE), Ok(()));
         let both = Scopes::of(&[Scope::Read, Scope::Write]);
         assert_eq!(grant.check(both), Err(Denied::Scope(Scope::Write)));
+        assert_eq!(grant.check_any(both), Ok(()));
+        let others = Scopes::of(&[Scope::Metrics, Scope::Admin]);
+        assert_eq!(grant.check_any(others), Err(Denied::Scope(Scope::Metrics)));
         assert_eq!(Denied::Scope(Scope::Write).to_string(), "the token lacks the scope write");
     }
 

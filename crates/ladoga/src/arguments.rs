@@ -126,7 +126,7 @@ pub(crate) enum Command {
 
 const REPAIR_HELP: &str = "\
 The node compares its data with every other node and copies what is newer there. Nodes also do this in the background; use
-this command if you do not want to wait.
+this command if you do not want to wait. On a node with tokens, it needs one with the scope admin.
 
 Exit codes: 0 if the node was compared with all others; 1 if one of them could not be reached, or the node is not part of a
 cluster; 2 if the command line is wrong.";

@@ -5,7 +5,8 @@ use crate::value_parsers::number;
 
 const STATUS_HELP: &str = "\
 It says whether the node would serve a request now, as /readyz does. For a node of a cluster, it also prints one line for each node,
-as this node sees it, and the progress of repair.
+as this node sees it, and the progress of repair. On a node with tokens, these lines need a token with the scope metrics or admin;
+without one, a line says so instead.
 
 With --watch, it shows what the node does until it is stopped by Ctrl-C: requests and their latencies, what the store holds, and how
 the nodes of the cluster are. On a terminal, the screen is drawn anew; elsewhere each look is one line.

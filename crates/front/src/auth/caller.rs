@@ -56,6 +56,11 @@ impl Caller {
         self.counted(self.token.entry.grant.check(needed))
     }
 
+    /// Whether it may do what one of these scopes is enough for.
+    pub(crate) fn check_any(&self, enough: Scopes) -> Result<(), Denied> {
+        self.counted(self.token.entry.grant.check_any(enough))
+    }
+
     /// Whether it may do something with this key, if it may do it at all.
     pub(crate) fn check_key(&self, key: &[u8]) -> Result<(), Denied> {
         self.counted(self.token.entry.grant.check_key(key))

@@ -9,6 +9,8 @@ pub(crate) enum Need {
     Token,
     /// A token with all of these scopes.
     Scopes(Scopes),
+    /// A token with one of these scopes.
+    AnyScope(Scopes),
     /// The secret of the cluster. No token stands in for it.
     Peer,
 }
@@ -24,6 +26,8 @@ impl Need {
     pub(crate) const METRICS: Need = Need::Scopes(Scopes::of(&[Scope::Metrics]));
     pub(crate) const PROFILE: Need = Need::Scopes(Scopes::of(&[Scope::Profile]));
     pub(crate) const ADMIN: Need = Need::Scopes(Scopes::of(&[Scope::Admin]));
+    /// Who has a node repair itself sees how far that is.
+    pub(crate) const METRICS_OR_ADMIN: Need = Need::AnyScope(Scopes::of(&[Scope::Metrics, Scope::Admin]));
 }
 
 /// Why nobody is let in. It tells nothing about which tokens there are.

@@ -15,7 +15,9 @@ pub(super) fn admit<K>(door: &Door<K>, link: &Link, request: &Request, need: Nee
     match need {
         // What a node lives by is asked for under many names, and tells nothing. A page cannot ask for another protocol.
         Need::Nothing | Need::Peer => Ok(()),
-        Need::Token | Need::Scopes(_) => access.hosts.check(request).map_err(Refusal::forbidden),
+        Need::Token | Need::Scopes(_) | Need::AnyScope(_) => {
+            access.hosts.check(request).map_err(Refusal::forbidden)
+        }
     }
 }
 
@@ -41,8 +43,10 @@ fn admit_by_token<K>(door: &Door<K>, link: &Link, request: &Request, need: Need)
         }
     }
     let Some(caller) = link.caller() else { return Err(Refusal::unauthorized(Unauthorized::Nothing)) };
-    if let Need::Scopes(needed) = need {
-        caller.check(needed).map_err(Refusal::denied)?;
+    match need {
+        Need::Scopes(needed) => caller.check(needed).map_err(Refusal::denied)?,
+        Need::AnyScope(enough) => caller.check_any(enough).map_err(Refusal::denied)?,
+        Need::Nothing | Need::Token | Need::Peer => {}
     }
     // What is announced may never be read. Who has used up its bytes is refused all the same.
     link.charge_pieces(true);

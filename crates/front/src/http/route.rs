@@ -39,6 +39,7 @@ const ITS_LINES: Need = Need::Token;
 const METRICS: Need = Need::METRICS;
 const PROFILE: Need = Need::PROFILE;
 const ADMIN: Need = Need::ADMIN;
+const METRICS_OR_ADMIN: Need = Need::METRICS_OR_ADMIN;
 const PEER: Need = Need::Peer;
 
 /// The path of a single entity.
@@ -61,7 +62,7 @@ static ROUTES: [Route; 14] = [
     route!("/v0/batch", "POST" => Batch needs ITS_LINES),
     route!("/v0/changes", "GET" => Changes needs CHANGES),
     route!("/v0/status", "GET" => Status needs NOTHING),
-    route!("/v0/cluster", "GET" => Cluster needs METRICS),
+    route!("/v0/cluster", "GET" => Cluster needs METRICS_OR_ADMIN),
     route!("/v0/repair", "POST" => Repair needs ADMIN),
     route!(
         "/v0/backup",

@@ -4,7 +4,7 @@ use std::time::Duration;
 use ladoga_tls::client::Duplex;
 
 use super::dial::connect;
-use super::{ClientError, Response, SILENCE_MAX, Url};
+use super::{ClientError, Response, SILENCE_MAX, Url, throttled};
 
 /// A request to a node.
 pub(crate) struct Request<'r> {
@@ -22,7 +22,12 @@ impl Request<'_> {
         self.send_with_patience(url, Some(SILENCE_MAX))
     }
 
-    /// The same, and takes the node for gone if it sends or takes nothing for so long.
+    /// The same; if the token has used its rate, it is sent again when the node says, if that is soon.
+    pub(crate) fn send_in_turn(&self, url: &Url) -> Result<Response, ClientError> {
+        throttled::in_turn(|| self.send_in_time(url), Response::pause)
+    }
+
+    /// Sends it, and takes the node for gone if it sends or takes nothing for so long.
     pub(crate) fn send_with_patience(
         &self,
         url: &Url,

@@ -1,5 +1,4 @@
 use std::io::{BufReader, Error, ErrorKind, Write};
-use std::thread;
 use std::time::Duration;
 
 use ladoga_http1::answer::{Answers, Asked};
@@ -7,6 +6,7 @@ use ladoga_tls::client::Duplex;
 
 use super::dial::connect;
 use super::refusal::refusal;
+use super::throttled;
 use super::{ClientError, Url, unreadable};
 
 /// A node that says nothing for so long is gone; making a checkpoint may take a while.
@@ -14,9 +14,6 @@ const PATIENCE: Duration = Duration::from_mins(5);
 /// A node that says nothing for so long when all that is left is to tell it so, or all that is asked is whether it lives, is not waited
 /// for.
 const HURRY: Duration = Duration::from_secs(5);
-/// How long a token that has used its rate is waited for at a time, at most, and how often in a row.
-const THROTTLED_MAX: Duration = Duration::from_secs(30);
-const THROTTLED_IN_A_ROW_MAX: usize = 20;
 /// No answer that is read as a whole is longer.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
@@ -32,7 +29,7 @@ pub(crate) struct Answered {
     content_type: Option<String>,
     pub(crate) body: Vec<u8>,
     is_kept: bool,
-    retry_after: Option<Duration>,
+    pause: Option<Duration>,
 }
 
 impl Answered {
@@ -52,14 +49,7 @@ impl KeptConnection {
     /// node has closed meanwhile is made again, once. If the token has used its rate, the request is sent again when
     /// the node says, if that is soon.
     pub(crate) fn ask(&mut self, method: &str, target: &str) -> Result<Answered, ClientError> {
-        for _ in 0..THROTTLED_IN_A_ROW_MAX {
-            let answered = self.ask_again(method, target)?;
-            match answered.retry_after {
-                Some(pause) if answered.status == 429 && pause <= THROTTLED_MAX => thread::sleep(pause),
-                _ => return Ok(answered),
-            }
-        }
-        self.ask_again(method, target)
+        throttled::in_turn(|| self.ask_again(method, target), |answered| answered.pause)
     }
 
     /// Sends a last request over a connection of its own, and does not wait for long: the node may have stopped meanwhile.
@@ -105,7 +95,7 @@ fn exchange(answers: &mut Answers<BufReader<Duplex>>, head: &str) -> Result<Answ
     answers.stream().get_mut().write_all(head.as_bytes())?;
     let head = answers.head(Asked::Ordinary)?;
     let (status, is_kept) = (head.status, head.keep_alive);
-    let retry_after = head.header("retry-after").and_then(seconds);
+    let pause = throttled::pause_of(status, head.header("retry-after"));
     let content_type = head.header("content-type").and_then(|text| str::from_utf8(text).ok());
     let content_type = content_type.map(str::to_owned);
     let mut body = Vec::new();
@@ -116,9 +106,5 @@ fn exchange(answers: &mut Answers<BufReader<Duplex>>, head: &str) -> Result<Answ
         }
         body.extend_from_slice(piece);
     }
-    Ok(Answered { status, content_type, body, is_kept, retry_after })
-}
-
-fn seconds(text: &[u8]) -> Option<Duration> {
-    str::from_utf8(text).ok()?.parse().ok().map(Duration::from_secs)
+    Ok(Answered { status, content_type, body, is_kept, pause })
 }

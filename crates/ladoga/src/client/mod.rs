@@ -1,4 +1,5 @@
-//! HTTP/1.1 as far as a client of a node needs it, blocking, with one connection for each request (`kept`: one for many).
+//! HTTP/1.1 as far as a client of a node needs it, blocking, with one connection for each request (`kept`: one for many). `throttled`: who
+//! has used its rate.
 
 mod base64;
 mod bearer;
@@ -8,6 +9,7 @@ mod exchange;
 mod kept;
 mod refusal;
 mod response;
+mod throttled;
 mod tls;
 mod url;
 

@@ -5,7 +5,7 @@ use ladoga_http1::answer::{Answers, Asked, Head};
 use serde_json::Value;
 
 use super::refusal::{printable, refusal};
-use super::{ClientError, Url, unreadable};
+use super::{ClientError, Url, throttled, unreadable};
 
 /// Of lines of JSON.
 pub(crate) const NDJSON: &str = "application/x-ndjson";
@@ -55,6 +55,11 @@ impl Response {
     /// The value of a header, if it is text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         str::from_utf8(self.head.header(name)?).ok()
+    }
+
+    /// When to ask again, if the token has used its rate.
+    pub(super) fn pause(&self) -> Option<Duration> {
+        throttled::pause_of(self.status, self.head.header("retry-after"))
     }
 
     /// Gives the body to `write`, piece by piece.

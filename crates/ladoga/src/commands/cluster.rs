@@ -13,12 +13,27 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// An answer about a node is no longer than this.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
+/// What a node answers about its cluster.
+pub(super) enum ClusterReport {
+    Of(Value),
+    /// It stands alone.
+    Alone,
+    /// It does not say, and why.
+    Refused(String),
+}
+
 /// Makes a node pull what the others have and it lacks, and shows the progress.
 pub(crate) fn repair(arguments: &NodeArguments) -> Result<(), Failure> {
     let url = node_url(arguments)?;
     let session = |report: &Value| report["replica_state"]["session"].as_str().map(str::to_owned);
-    let began_in = report(&url)?.as_ref().and_then(session);
-    let response = ask(&url, "POST", "/v0/repair")?;
+    let look = || report_in(request("GET", "/v0/cluster").send_in_turn(&url)?, &url);
+    let began_in = match look()? {
+        ClusterReport::Of(report) => session(&report),
+        ClusterReport::Alone => None,
+        // Nobody would be told how the repair ends.
+        ClusterReport::Refused(why) => return Err(Failure::Failed(why)),
+    };
+    let response = request("POST", "/v0/repair").send_in_turn(&url)?;
     if response.status != 202 {
         return Err(Failure::refused(response));
     }
@@ -30,8 +45,12 @@ pub(crate) fn repair(arguments: &NodeArguments) -> Result<(), Failure> {
     })?;
     let (mut out, mut last) = (output_of_work(), String::new());
     loop {
-        let Some(report) = report(&url)? else {
-            return Err(Failure::Failed(format!("{url} is not part of a cluster")));
+        let report = match look()? {
+            ClusterReport::Of(report) => report,
+            ClusterReport::Alone => {
+                return Err(Failure::Failed(format!("{url} is not part of a cluster")));
+            }
+            ClusterReport::Refused(why) => return Err(Failure::Failed(why)),
         };
         if began_in.is_some() && session(&report) != began_in {
             // It forgot the request, and counts from 0 again.
@@ -63,16 +82,28 @@ fn shortcoming(report: &Value) -> Option<String> {
     error.or_else(|| (!is_complete).then(not_counted))
 }
 
-pub(super) fn ask(url: &Url, method: &'static str, target: &str) -> Result<Response, ClientError> {
+fn request(method: &'static str, target: &str) -> Request<'static> {
     let body: Option<&[u8]> = (method == "POST").then_some(&[]);
-    Request { method, target: target.to_owned(), fields: Vec::new(), body }.send_in_time(url)
+    Request { method, target: target.to_owned(), fields: Vec::new(), body }
 }
 
-/// The node's report about its cluster; `None` if it stands alone.
-pub(super) fn report(url: &Url) -> Result<Option<Value>, Failure> {
-    let response = ask(url, "GET", "/v0/cluster")?;
-    if response.status != 200 {
-        return Ok(None);
+/// What a node answers to `GET` of a path.
+pub(super) fn ask(url: &Url, target: &str) -> Result<Response, ClientError> {
+    request("GET", target).send_in_time(url)
+}
+
+/// The node's report about its cluster.
+pub(super) fn report(url: &Url) -> Result<ClusterReport, Failure> {
+    report_in(ask(url, "/v0/cluster")?, url)
+}
+
+fn report_in(response: Response, url: &Url) -> Result<ClusterReport, Failure> {
+    match response.status {
+        // A node says 200; whether it is one shows below.
+        200..=299 => {}
+        // There is nothing else to be wrong with the request.
+        400 => return Ok(ClusterReport::Alone),
+        _ => return Ok(ClusterReport::Refused(response.refusal())),
     }
     let report: Option<Value> = serde_json::from_str(&text_of(response, url)?).ok();
     let report = report.filter(Value::is_object);
@@ -80,7 +111,7 @@ pub(super) fn report(url: &Url) -> Result<Option<Value>, Failure> {
         let (found, expected) = ("an answer that is no JSON".to_owned(), "the status of a cluster");
         ClientError::NotANode { url: url.clone(), found, expected }
     };
-    Ok(Some(report.ok_or_else(other)?))
+    Ok(ClusterReport::Of(report.ok_or_else(other)?))
 }
 
 /// The body of an answer about a node, which is a text.

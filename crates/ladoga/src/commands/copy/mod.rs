@@ -31,7 +31,7 @@ use self::source::Span;
 use self::state::{CopyProgress, StateFile};
 use self::transfer::transfer;
 use self::verify::verify;
-use super::cluster::report;
+use super::cluster::{ClusterReport, report};
 use super::target::expect_tls;
 use super::{Failure, NodeFlags};
 use crate::client::{Request, Url};
@@ -118,7 +118,10 @@ fn check_different(sides: &Sides) -> Result<(), Failure> {
 
 /// Refuses a copy from one node of a cluster to another. Nodes that do not tell their clusters are taken for different ones.
 fn check_clusters(sides: &Sides) -> Result<(), Failure> {
-    let (Ok(Some(from)), Ok(Some(to))) = (report(&sides.from), report(&sides.to)) else { return Ok(()) };
+    let (Ok(ClusterReport::Of(from)), Ok(ClusterReport::Of(to))) = (report(&sides.from), report(&sides.to))
+    else {
+        return Ok(());
+    };
     if !is_of_cluster(&to, &from) {
         return Ok(());
     }

@@ -11,7 +11,7 @@ mod watch;
 
 use std::io::Write;
 
-use super::cluster::{ask, report, table, text_of};
+use super::cluster::{ClusterReport, ask, report, table, text_of};
 use super::{Failure, node_url, output_of_work};
 use crate::client::Url;
 use crate::status_arguments::StatusArguments;
@@ -26,13 +26,13 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<(), Failure> {
     if let Some(seconds) = arguments.watch {
         return watch::watch(&url, seconds);
     }
-    let response = ask(&url, "GET", "/v0/status")?;
+    let response = ask(&url, "/v0/status")?;
     if response.status != 200 {
         return Err(Failure::refused(response));
     }
     let serving = response.serving()?;
     // It serves as soon as it has opened its directory; a request may still find too few nodes.
-    let ready = ask(&url, "GET", "/readyz")?;
+    let ready = ask(&url, "/readyz")?;
     let (state, why_not) = match ready.status {
         200 => {
             ready.ready()?;
@@ -43,8 +43,11 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<(), Failure> {
     };
     let mut out = output_of_work();
     writeln!(out, "{url}: {state}")?;
-    if let Some(report) = report(&url)? {
-        out.write_all(table(&report).as_bytes())?;
+    match report(&url)? {
+        ClusterReport::Of(report) => out.write_all(table(&report).as_bytes())?,
+        // It serves all the same.
+        ClusterReport::Refused(why) => writeln!(out, "  {why}")?,
+        ClusterReport::Alone => {}
     }
     match why_not {
         None => Ok(()),
@@ -54,7 +57,7 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<(), Failure> {
 
 /// What a node answers to `GET` of a path, which has to succeed.
 fn get(url: &Url, path: &str) -> Result<String, Failure> {
-    let response = ask(url, "GET", path)?;
+    let response = ask(url, path)?;
     if response.status != 200 {
         return Err(Failure::refused(response));
     }

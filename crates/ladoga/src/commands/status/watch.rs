@@ -8,7 +8,7 @@ use super::view::View;
 use super::{get, table};
 use crate::client::{ClientError, Url};
 use crate::commands::Failure;
-use crate::commands::cluster::report;
+use crate::commands::cluster::{ClusterReport, report};
 
 /// Moves to the top left of a terminal and clears it; what was scrolled out of it stays.
 const CLEAR: &str = "\x1b[H\x1b[2J";
@@ -60,17 +60,18 @@ fn samples(url: &Url) -> Result<Samples, Failure> {
 
 fn screen(url: &Url, view: &View<'_>) -> String {
     let cluster = match report(url) {
-        Ok(Some(report)) => table(&report),
-        Err(Failure::Failed(reason)) => format!("  {reason}\n"),
-        Ok(None) | Err(_) => String::new(),
+        Ok(ClusterReport::Of(report)) => table(&report),
+        Ok(ClusterReport::Refused(reason)) | Err(Failure::Failed(reason)) => format!("  {reason}\n"),
+        Ok(ClusterReport::Alone) | Err(_) => String::new(),
     };
     let seconds = view.seconds;
     format!("{url}, the last {seconds:.1} s (Ctrl-C ends)\n\n{}{cluster}", view.screen())
 }
 
-/// How many nodes of the cluster there are, and how many of them answer this one; nothing if it stands alone.
+/// How many nodes of the cluster there are, and how many of them answer this one; nothing if it stands alone or
+/// does not say.
 fn nodes(url: &Url) -> String {
-    let Ok(Some(report)) = report(url) else { return String::new() };
+    let Ok(ClusterReport::Of(report)) = report(url) else { return String::new() };
     let nodes = report["nodes"].as_array().map(Vec::as_slice).unwrap_or_default();
     let up = nodes.iter().filter(|node| matches!(node["state"].as_str(), Some("self" | "up"))).count();
     format!(" nodes_up={up} nodes={}", nodes.len())

@@ -20,6 +20,7 @@ const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// A connection that carries one request after the other.
 pub(crate) struct KeptConnection {
     url: Url,
+    patience: Duration,
     answers: Option<Answers<BufReader<Duplex>>>,
 }
 
@@ -42,7 +43,11 @@ impl Answered {
 impl KeptConnection {
     /// One that is made with the first request.
     pub(crate) const fn new(url: Url) -> KeptConnection {
-        KeptConnection { url, answers: None }
+        KeptConnection::with_patience(url, PATIENCE)
+    }
+
+    const fn with_patience(url: Url, patience: Duration) -> KeptConnection {
+        KeptConnection { url, patience, answers: None }
     }
 
     /// Sends a request without a body that may be sent twice, and reads the answer. A connection that the
@@ -54,39 +59,39 @@ impl KeptConnection {
 
     /// Sends a last request over a connection of its own, and does not wait for long: the node may have stopped meanwhile.
     pub(crate) fn tell(&self, method: &str, target: &str) {
-        let mut connection = KeptConnection::new(self.url.clone());
+        let mut connection = KeptConnection::with_patience(self.url.clone(), HURRY);
         // Whoever tells something in passing has nobody to say to that it did not arrive.
-        let _ = connection.ask_once(method, target, HURRY);
+        let _ = connection.ask_once(method, target);
     }
 
     /// Whether a node answers soon, whatever it says.
     pub(crate) fn is_answered(url: &Url) -> bool {
-        KeptConnection::new(url.clone()).ask_once("GET", "/livez", HURRY).is_ok()
+        KeptConnection::with_patience(url.clone(), HURRY).ask_once("GET", "/livez").is_ok()
     }
 
     fn ask_again(&mut self, method: &str, target: &str) -> Result<Answered, ClientError> {
         let is_used = self.answers.is_some();
-        match self.ask_once(method, target, PATIENCE) {
-            Err(ClientError::Broken { .. }) if is_used => self.ask_once(method, target, PATIENCE),
+        match self.ask_once(method, target) {
+            Err(ClientError::Broken { .. }) if is_used => self.ask_once(method, target),
             answered => answered,
         }
     }
 
-    fn ask_once(&mut self, method: &str, target: &str, patience: Duration) -> Result<Answered, ClientError> {
+    fn ask_once(&mut self, method: &str, target: &str) -> Result<Answered, ClientError> {
         let mut answers = match self.answers.take() {
             Some(answers) => answers,
-            None => self.connect(patience)?,
+            None => self.connect()?,
         };
         let (host, authorization) = (self.url.authority(), self.url.authorization());
         let head = format!("{method} {target} HTTP/1.1\r\nhost: {host}\r\n{authorization}\r\n");
-        let answered = exchange(&mut answers, &head).map_err(|error| unreadable(&self.url, error));
-        let answered = answered?;
+        let answered = exchange(&mut answers, &head)
+            .map_err(|error| unreadable(&self.url, error).within(Some(self.patience)))?;
         self.answers = answered.is_kept.then_some(answers);
         Ok(answered)
     }
 
-    fn connect(&self, patience: Duration) -> Result<Answers<BufReader<Duplex>>, ClientError> {
-        let stream = connect(&self.url, Some(patience))?;
+    fn connect(&self) -> Result<Answers<BufReader<Duplex>>, ClientError> {
+        let stream = connect(&self.url, Some(self.patience))?;
         Ok(Answers::new(BufReader::with_capacity(64 << 10, stream)))
     }
 }
@@ -107,4 +112,27 @@ fn exchange(answers: &mut Answers<BufReader<Duplex>>, head: &str) -> Result<Answ
         body.extend_from_slice(piece);
     }
     Ok(Answered { status, content_type, body, is_kept, pause })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    /// It was waited for twice, and said to be a "resource temporarily unavailable".
+    #[test]
+    fn a_node_that_falls_silent_is_waited_for_once() {
+        // Connections are made, and nobody takes them.
+        let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", silent.local_addr().expect("an address"));
+        let url = Url::parse(&url).expect("a URL");
+        let mut kept = KeptConnection::with_patience(url.clone(), Duration::from_millis(50));
+        // It is one that has been used.
+        kept.answers = Some(kept.connect().expect("a connection"));
+        let error = kept.ask("GET", "/v0/backup").err().expect("nothing to read");
+        assert_eq!(error.to_string(), format!("{url} sent nothing for 0.05 s"));
+        silent.set_nonblocking(true).expect("a listener");
+        let connections = std::iter::from_fn(|| silent.accept().ok()).count();
+        assert_eq!(connections, 1, "it is not asked again");
+    }
 }

@@ -31,6 +31,20 @@ pub(super) fn parse_tokens(path: &Path, content: &[u8]) -> Result<TokenFile, Str
     TokenFile::parse(content).map_err(|error| format!("{}: {error}", path.display()))
 }
 
+/// Where a file is, or would be. A link is left as it is: to rename over it would leave what it leads to with the old tokens.
+fn behind_links(path: &Path) -> io::Result<PathBuf> {
+    if !path.is_symlink() {
+        return Ok(path.to_owned());
+    }
+    match fs::canonicalize(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let directory = path.parent().unwrap_or(Path::new(""));
+            Ok(directory.join(fs::read_link(path)?))
+        }
+        found => found,
+    }
+}
+
 impl TokenStore {
     /// The tokens of a file.
     pub(crate) fn read(path: &Path) -> Result<TokenFile, String> {
@@ -40,6 +54,7 @@ impl TokenStore {
     /// Begins to change a file, or to make one.
     #[expect(clippy::disallowed_methods, reason = "as above")]
     pub(crate) fn begin(path: &Path) -> Result<TokenStore, String> {
+        let path = &behind_links(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".new");
         let new = path.with_file_name(name);
@@ -115,19 +130,48 @@ mod tests {
 
     use super::*;
 
-    /// It was said not to be written, although nodes took it; and a file that another one was about to write was removed.
-    #[test]
     #[expect(clippy::disallowed_methods, reason = "as above")]
-    fn what_is_renamed_counts_also_if_it_cannot_be_synced() {
-        let dir = std::env::temp_dir().join(format!("ladoga-tokens-{}", std::process::id()));
+    fn directory(test: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("ladoga-tokens-{test}-{}", std::process::id()));
         fs::create_dir_all(&dir).expect("a directory");
-        let path = dir.join("tokens");
-        let mut store = TokenStore::begin(&path).expect("no other one");
-        let id = TokenId::parse("backup").expect("a name");
+        dir
+    }
+
+    /// A file that is about to have one token more.
+    fn with_token(path: &Path) -> TokenStore {
+        let mut store = TokenStore::begin(path).expect("no other one");
+        let id = TokenId::parse(&format!("token{}", store.tokens.tokens.len())).expect("a name");
         let (_, hash) = generate(&id, [7; 32]);
         let grant = Grant::new(Scopes::of(&Scope::ALL), []);
         let (expires_at_ms, requests, bytes) = (None, None, None);
         store.tokens.tokens.push(TokenEntry { id, hash, grant, expires_at_ms, requests, bytes });
+        store
+    }
+
+    /// It was replaced, and what it leads to kept the old tokens.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "as above")]
+    fn a_link_stays_and_what_it_leads_to_is_replaced() {
+        let dir = directory("linked");
+        let (link, real) = (dir.join("link"), dir.join("there/tokens"));
+        fs::create_dir_all(dir.join("there")).expect("a directory");
+        std::os::unix::fs::symlink("there/tokens", &link).expect("a link");
+        // It leads to nothing yet.
+        for tokens in 1..=2 {
+            assert_eq!(with_token(&link).finish(), Ok(None));
+            assert!(link.is_symlink() && !real.is_symlink());
+            assert_eq!(TokenStore::read(&real).expect("it is stored").tokens.len(), tokens);
+        }
+        fs::remove_dir_all(&dir).expect("a directory");
+    }
+
+    /// It was said not to be written, although nodes took it; and a file that another one was about to write was removed.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "as above")]
+    fn what_is_renamed_counts_also_if_it_cannot_be_synced() {
+        let dir = directory("synced");
+        let path = dir.join("tokens");
+        let store = with_token(&path);
         let another = dir.join("tokens.new");
         let failing = |_: &Path| {
             fs::write(&another, b"of another one").expect("it has been renamed");

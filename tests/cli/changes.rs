@@ -1,3 +1,4 @@
+use crate::in_order::{InOrder, Said};
 use crate::support::{Ladoga, Node, Running, wait_until};
 
 fn follow(node: &Node, arguments: &[&str]) -> Running {
@@ -37,4 +38,25 @@ fn what_cannot_be_followed_is_told() {
     run(&["", "b"]).expect_failure(2, &["START", "the key is empty"]);
     Ladoga::new(["changes", "--url", "http://127.0.0.1:1"]).run().expect_failure(1, &["cannot reach"]);
     Ladoga::new(["changes", "--url", "nowhere"]).run().expect_failure(2, &["--url"]);
+}
+
+/// It ended, although it was told when to come back.
+#[test]
+fn who_has_used_its_rate_follows_on_later() {
+    let change = |key: &str| Said {
+        status: 200,
+        content_type: "application/x-ndjson",
+        body: format!("{{\"op\":\"delete\",\"key\":\"{key}\",\"etag\":\"\"}}\n"),
+    };
+    let busy = Said { status: 429, content_type: "text/plain", body: "a request too many\n".to_owned() };
+    let server = InOrder::start(vec![change("before"), busy.clone(), change("behind")]);
+    let following = Ladoga::new(["changes", "--url", &server.url()]).start();
+    wait_until("both changes", || following.printed() == "delete\tbefore\ndelete\tbehind\n");
+    following.signal("KILL");
+    server.expect_all_asked_for();
+    let server = InOrder::start(vec![busy]);
+    Ladoga::new(["changes", "--url", &server.url()])
+        .run()
+        .expect_failure(1, &["answered 429: a request too many"]);
+    server.expect_all_asked_for();
 }

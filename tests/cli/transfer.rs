@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
+use crate::in_order::{InOrder, Said};
 use crate::support::{Connection, Ladoga, Node, Outcome, ladoga_in, value, wait_for};
 
 fn run(node: &Node, arguments: &[&str], input: &[u8]) -> Outcome {
@@ -199,4 +200,21 @@ fn a_line_without_an_answer_is_a_failure() {
         .run()
         .expect_failure(1, &["answered 1 of 2 operations", "unknown whether the others were carried out"]);
     server.join().expect("it served");
+}
+
+/// It ended with the first page for which the token had not enough left.
+#[test]
+fn an_export_waits_for_the_rate_of_its_token() {
+    let page = |numbers: std::ops::Range<u32>| Said {
+        status: 200,
+        content_type: "application/x-ndjson",
+        body: numbers.map(|number| format!("{{\"key\":\"{number:05}\",\"value\":\"\"}}\n")).collect(),
+    };
+    let busy = Said { status: 429, content_type: "text/plain", body: "a request too many\n".to_owned() };
+    let (first, last) = (page(0..10_000), page(10_000..10_001));
+    let expected = [&*first.body, &last.body].concat();
+    let server = InOrder::start(vec![busy.clone(), first, busy.clone(), busy, last]);
+    let exported = Ladoga::new(["export", "--url", &server.url()]).run().expect_success();
+    assert_eq!((exported.text() == expected, &*exported.stderr), (true, "10001 records\n"));
+    server.expect_all_asked_for();
 }

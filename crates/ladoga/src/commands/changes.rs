@@ -39,7 +39,7 @@ pub(crate) fn changes(arguments: &ChangesArguments) -> Result<(), Failure> {
 enum Stop {
     /// It broke, or could not be made.
     Broken(ClientError),
-    /// The node does not serve now.
+    /// The node does not serve now, or not this token.
     NotNow,
     /// There is no use in another one.
     Failed(Failure),
@@ -70,7 +70,7 @@ fn follow(
     let response = request.send_with_patience(url, Some(PATIENCE))?;
     match response.status {
         200 => *has_begun = true,
-        503 if *has_begun => return Err(Stop::NotNow),
+        429 | 503 if *has_begun => return Err(Stop::NotNow),
         _ => return Err(Stop::Failed(Failure::refused(response))),
     }
     lines.partial.clear();

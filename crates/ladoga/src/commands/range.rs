@@ -28,11 +28,11 @@ pub(crate) fn range(arguments: &RangeArguments) -> Result<(), Failure> {
     }
     let mut out = BufWriter::new(output());
     if *json {
-        let (response, mut lines) = (ask(&query, LINES, node)?, Lines::default());
+        let (response, mut lines) = (ask(&query, node)?, Lines::default());
         response.lines(|piece| lines.print(&mut out, piece).map_err(Failure::from))?;
     } else {
         // In lines it is known where a key ends, whatever bytes it has, and that the node goes on looking.
-        let (response, mut records) = (ask(&query, LINES, node)?, Records::of(RECORD_BYTES_MAX, *keys_only));
+        let (response, mut records) = (ask(&query, node)?, Records::of(RECORD_BYTES_MAX, *keys_only));
         response.lines(|piece| records.print(&mut out, piece, *raw))?;
     }
     Ok(out.flush()?)
@@ -49,7 +49,7 @@ pub(crate) fn count(arguments: &CountArguments) -> Result<(), Failure> {
         query.add_key("start", Some(OsStr::from_bytes(b"\0")));
     }
     query.add("count", "true");
-    let number = ask(&query, LINES, node)?.count()?;
+    let number = ask(&query, node)?.count()?;
     Ok(writeln!(output(), "{number}")?)
 }
 
@@ -83,15 +83,21 @@ impl Query {
     }
 }
 
-pub(super) fn ask(
-    query: &Query,
-    field: Option<(&'static str, &'static str)>,
-    node: &NodeArguments,
-) -> Result<Response, Failure> {
-    let url = node_url(node)?;
+fn ask(query: &Query, node: &NodeArguments) -> Result<Response, Failure> {
+    served(request(query).send_in_time(&node_url(node)?)?)
+}
+
+/// The same of one page of many, which waits for the rate of the token: those before it may have used that.
+pub(super) fn ask_in_turn(query: &Query, node: &NodeArguments) -> Result<Response, Failure> {
+    served(request(query).send_in_turn(&node_url(node)?)?)
+}
+
+fn request(query: &Query) -> Request<'static> {
     let target = query.target("/v0/entities");
-    let response = Request { method: "GET", target, fields: field.into_iter().collect(), body: None }
-        .send_in_time(&url)?;
+    Request { method: "GET", target, fields: LINES.into_iter().collect(), body: None }
+}
+
+fn served(response: Response) -> Result<Response, Failure> {
     if response.status == 200 { Ok(response) } else { Err(Failure::refused(response)) }
 }
 

@@ -136,8 +136,11 @@ pub(super) fn of_all<T: Send + 'static>(
         } else {
             answered.recv().map_err(|_| RecvTimeoutError::Disconnected)
         };
-        if let Err(RecvTimeoutError::Timeout) = next {
-            waiting = living(&waiting, names, &lives);
+        match next {
+            Ok(_) => {}
+            Err(RecvTimeoutError::Timeout) => waiting = living(&waiting, names, &lives),
+            // Those that asked the others are gone without an answer.
+            Err(RecvTimeoutError::Disconnected) => break,
         }
         for (place, answer) in next.into_iter().chain(answered.try_iter()) {
             waiting.remove(&place);
@@ -222,6 +225,17 @@ mod tests {
         let answered = of_all(&names, (0, Ok(0)), (2, Duration::ZERO), ask, |name| name != "frozen");
         assert_eq!(answered, [Ok(0), Ok(1), Err("it has not answered in time".to_owned())]);
         drop(thaw);
+    }
+
+    /// It was waited for without a pause, for ever.
+    #[test]
+    fn a_thread_that_panics_is_not_waited_for() {
+        let names = ["own", "bad"].map(str::to_owned);
+        for ack in [1, 2] {
+            let ask = |_, _: &str| panic!("it is meant to");
+            let answered = of_all(&names, (0, Ok(0)), (ack, Duration::from_secs(1)), ask, |_| true);
+            assert_eq!(answered, [Ok(0), Err("it has not answered in time".to_owned())]);
+        }
     }
 
     #[test]

@@ -212,6 +212,21 @@ fn verify_tells_of_files_that_no_backup_names_and_of_no_backup_at_all() {
     assert!(verified.text().contains(told) && !verified.text().contains("no problem"), "{verified:?}");
 }
 
+/// It said "File exists", or that there are no backups.
+#[test]
+fn a_file_in_the_place_of_a_directory_is_named() {
+    let directory = Directory::new();
+    let file = directory.path().join("file");
+    fs::write(&file, b"of somebody").expect("a file");
+    let told = format!("ladoga: {} is no directory, expected a", text(&file));
+    for path in [file.clone(), file.join("below")] {
+        create(&path, "http://127.0.0.1:1").expect_failure(1, &[&told, "or a bucket as s3://"]);
+        backup("list", &path, &[]).expect_failure(1, &[&told]);
+        restore(directory.path(), &path, &[]).expect_failure(1, &[&told, "new or empty one"]);
+    }
+    assert_eq!(fs::read(&file).expect("a file"), b"of somebody");
+}
+
 #[test]
 fn what_cannot_be_done_is_said_in_one_line() {
     let (node, directory) = (Node::start(), Directory::new());

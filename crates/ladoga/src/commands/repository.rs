@@ -14,17 +14,21 @@ pub(super) fn open(env: &Env, path: &Path) -> Result<Repository, Failure> {
     Ok(Repository::open(&disk_of(env, path)?, path)?)
 }
 
-/// Refuses what looks like a URL: it would be taken for a directory of that name.
+/// Refuses what looks like a URL, which would be taken for a directory of that name, and what can be none, as there is a file in its place.
 pub(super) fn expect_directory(path: &Path, expected: &str) -> Result<(), Failure> {
     let text = path.to_string_lossy();
     let is_url = text.split_once("://").is_some_and(|(scheme, _)| {
         let is_scheme_char = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
         scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.bytes().all(is_scheme_char)
     });
-    if !is_url {
-        return Ok(());
+    if is_url {
+        return Err(Failure::Usage(format!("'{}' is no directory, expected {expected}", masked(&text))));
     }
-    Err(Failure::Usage(format!("'{}' is no directory, expected {expected}", masked(&text))))
+    // What is not there yet is made.
+    let found = path.ancestors().find(|at| at.exists());
+    found.filter(|at| !at.is_dir()).map_or(Ok(()), |file| {
+        Err(Failure::Failed(format!("{} is no directory, expected {expected}", file.display())))
+    })
 }
 
 /// What is expected as a place for backups.

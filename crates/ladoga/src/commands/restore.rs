@@ -15,7 +15,7 @@ use crate::settings::{format_size, raise_descriptor_limit};
 pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
     let env = ladoga_env::real::env()?;
     raise_descriptor_limit();
-    repository::expect_directory(&arguments.data, "one of this machine")?;
+    repository::expect_directory(&arguments.data, "a new or empty one of this machine")?;
     let repository = repository::open(&env, &arguments.from)?;
     if let Some(at_ms) = arguments.at {
         return restore_to(&env, &repository, at_ms, arguments);

@@ -2,7 +2,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::small_disk::SmallDisk;
-use crate::support::{Launch, Node, assert_refusal, entity, range, skip, value, wait_until};
+use crate::support::{
+    Directory, Launch, Node, assert_refusal, entity, ladoga_in, range, skip, value, wait_until,
+};
 
 const DISK_MEGABYTES: u32 = 96;
 const BALLAST_BYTES: usize = 40 << 20;
@@ -16,7 +18,11 @@ struct Setup {
 
 /// `None`, and the reason is reported, if small disks cannot be had: then the test is skipped.
 fn small_disk() -> Option<SmallDisk> {
-    SmallDisk::new(DISK_MEGABYTES)
+    disk_of(DISK_MEGABYTES)
+}
+
+fn disk_of(megabytes: u32) -> Option<SmallDisk> {
+    SmallDisk::new(megabytes)
         .inspect_err(|reason| skip(&format!("no small disk can be mounted: {reason}")))
         .ok()
 }
@@ -207,4 +213,19 @@ fn a_replica_takes_a_value_that_its_disk_has_room_for_once() {
     let response = node.connect().request("PUT", &everywhere("large"), Some(&large));
     assert_eq!(response.status, 201, "{}", response.text());
     assert!(nodes[0].connect().value("large").is_some_and(|found| found == large));
+}
+
+/// Its log was on the same disk, so it was said to have ended, and not why.
+#[test]
+fn a_node_that_is_measured_says_that_its_disk_is_full() {
+    let Some(disk) = disk_of(1) else { return };
+    fs::write(disk.path_from_outside().join("ballast"), vec![1; 2 << 20]).expect_err("it takes all room");
+    let directory = Directory::new();
+    let mut command = ladoga_in(disk.wrapper());
+    command.args(["lab", "run", "--workloads", "put", "--rates", "100", "--rounds", "1", "-d", "1s"]);
+    command.arg("--dir").arg(disk.path()).arg("-o").arg(directory.path().join("report.html"));
+    let output = command.output().expect("the binary starts");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("instead of serving; it said:\n") && told.contains("No space left"), "{told}");
 }

@@ -1,19 +1,10 @@
 //! The files on the command line, and files of the system.
 
-use std::io::{self, BufWriter};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::{LabError, Outcome};
-
-/// A new file, or an old one emptied.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "reports are no part of a store; its disk seam is not for them"
-)]
-pub(crate) fn create(path: &Path) -> io::Result<BufWriter<std::fs::File>> {
-    std::fs::File::create(path).map(BufWriter::new)
-}
 
 pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     std::fs::read_to_string(path)

@@ -1,12 +1,15 @@
 //! What is measured: a node of our own, or a server that was named.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::net::TcpListener;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::client;
@@ -34,7 +37,9 @@ pub(super) struct OwnNode {
     child: Child,
     pub(super) target: Target,
     pub(super) line: String,
-    /// Its data and its log; removed after the process has ended.
+    /// What it says. It is in memory, so that it also says that its disk is full.
+    log: File,
+    /// Its data; removed after the process has ended.
     scratch: Scratch,
 }
 
@@ -53,8 +58,9 @@ impl OwnNode {
         let address = free_address().map_err(system("find a free port"))?;
         let words = serve_words(options, threads, &address);
         let binary = std::env::current_exe().map_err(system("find this program"))?;
-        let log = files::create(&scratch.path().join("log")).map_err(system("make the node's log"))?;
-        let log = log.into_inner().map_err(|error| system("make the node's log")(error.into_error()))?;
+        let made = memfd_create("log", MemfdFlags::CLOEXEC).map_err(Into::into);
+        let log = File::from(made.map_err(system("make the node's log"))?);
+        let said = log.try_clone().map_err(system("make the node's log"))?;
         let mut command = Command::new(binary);
         // Only what the report names counts: those of the person who measures are for another node.
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_setting(name)) {
@@ -63,13 +69,13 @@ impl OwnNode {
         command.args(&words).arg("--data").arg(scratch.path().join("data"));
         // It ends with this process, also if that is killed.
         command.arg("--ends-with").arg(std::process::id().to_string());
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
         // Ctrl-C on a terminal is for the measurement: the node is asked to end when its figures are written.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let child = command.spawn().map_err(system("start a node"))?;
         let target = Target::parse(&format!("http://{address}")).map_err(LabError::Usage)?;
         let line = format!("ladoga {}", words.join(" ")).replace(&address, "127.0.0.1:PORT");
-        let mut node = Self { child, target, line, scratch };
+        let mut node = Self { child, target, line, log, scratch };
         node.wait_until_it_serves(stop)?;
         Ok(node)
     }
@@ -111,7 +117,9 @@ impl OwnNode {
     }
 
     pub(super) fn failed(&self, what: &str) -> LabError {
-        let log = files::read_text(&self.scratch.path().join("log")).unwrap_or_default();
+        // Opened anew, it is read from its beginning, and where the node writes stays.
+        let path = format!("/proc/self/fd/{}", self.log.as_raw_fd());
+        let log = files::read_text(path.as_ref()).unwrap_or_default();
         LabError::Node { what: what.to_owned(), log }
     }
 

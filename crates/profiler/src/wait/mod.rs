@@ -6,6 +6,7 @@
 //!
 //! What it does not see: spinning (it is CPU time), and a task that waits inside an executor while its thread runs others.
 
+mod burst;
 mod classify;
 mod kernel;
 

@@ -30,6 +30,8 @@ const SAMPLES_PER_DRAIN_MAX: u64 = 400;
 thread_local! {
     /// Bytes until the next sample. Without a destructor and constant: usable inside the allocator at any time.
     static BYTES_LEFT: Cell<i64> = const { Cell::new(0) };
+    /// The interval that `BYTES_LEFT` was drawn with: a profile with another one, also an earlier one, may have left it.
+    static DRAWN_WITH: Cell<u64> = const { Cell::new(0) };
     static RANDOM: Cell<u64> = const { Cell::new(0) };
     static NOT_NOW: Cell<bool> = const { Cell::new(false) };
 }
@@ -45,6 +47,9 @@ pub(crate) fn count(bytes: usize) {
 
 #[inline]
 fn count_while_on(bytes: u64, interval: u64) {
+    if DRAWN_WITH.get() != interval {
+        restart_countdown(interval);
+    }
     let left = BYTES_LEFT.get() - bytes as i64;
     BYTES_LEFT.set(left);
     if left <= 0 {
@@ -54,11 +59,16 @@ fn count_while_on(bytes: u64, interval: u64) {
 
 #[cold]
 #[inline(never)]
-fn countdown_ended(bytes: u64, interval: u64) {
-    // The first allocation of a thread only starts its countdown.
-    let first = RANDOM.get() == 0;
+fn restart_countdown(interval: u64) {
+    DRAWN_WITH.set(interval);
     BYTES_LEFT.set(draw_interval(interval));
-    if !first && bytes > 0 {
+}
+
+#[cold]
+#[inline(never)]
+fn countdown_ended(bytes: u64, interval: u64) {
+    BYTES_LEFT.set(draw_interval(interval));
+    if bytes > 0 {
         sample(bytes, interval);
     }
 }
@@ -121,7 +131,7 @@ pub(crate) fn source(options: &Options) -> Result<Box<dyn Source>, ProfileError>
 /// Allocates something that is certain to be sampled, and sees whether it was.
 fn is_installed() -> bool {
     if !INSTALLED.load(Ordering::Relaxed) {
-        // Twice: the first one may only start the thread's countdown.
+        // Twice: the first one may start the thread's countdown.
         for _ in 0..2 {
             BYTES_LEFT.set(0);
             drop(std::hint::black_box(Box::new([0u8; 64])));

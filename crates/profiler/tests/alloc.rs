@@ -2,12 +2,16 @@
 
 use std::alloc::System;
 use std::hint::black_box;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use ladoga_profiler::{Kind, Options, Profile, ProfileError, Profiler, ProfilingAllocator};
 
 #[global_allocator]
 static ALLOCATOR: ProfilingAllocator<System> = ProfilingAllocator::new(System);
+
+/// Tests of one file share the process, and a process has one allocation profile at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 #[inline(never)]
 fn allocates_small(count: usize) {
@@ -31,6 +35,7 @@ fn share_within(profile: &Profile, function: &str, bytes: u64, percent: u64) {
 
 #[test]
 fn bytes_are_found_where_they_were_asked_for() {
+    let _guard = ONE_AT_A_TIME.lock().expect("not poisoned");
     let options = Options { alloc_interval_bytes: 64 * 1024, ..Options::default() };
     let session = Profiler::start(Kind::Alloc, options.clone()).expect("a session");
     assert!(matches!(Profiler::start(Kind::Alloc, options), Err(ProfileError::Busy { kind: Kind::Alloc })));
@@ -53,4 +58,19 @@ fn bytes_are_found_where_they_were_asked_for() {
         leaf.function.contains("ladoga_profiler::")
     };
     assert!(!profile.samples.iter().any(leaves_own), "{}", profile.folded());
+}
+
+#[test]
+fn a_profile_does_not_end_the_countdown_of_an_earlier_one() {
+    let _guard = ONE_AT_A_TIME.lock().expect("not poisoned");
+    let profile = |alloc_interval_bytes| {
+        let options = Options { alloc_interval_bytes, ..Options::default() };
+        let session = Profiler::start(Kind::Alloc, options).expect("a session");
+        allocates_small(64);
+        session.finish().expect("a profile")
+    };
+    assert_ne!(profile(1 << 10).total_weight(), 0);
+    // 16 KiB: one in 65,000 such profiles has a sample.
+    let rare = profile(1 << 30);
+    assert_eq!(rare.total_weight(), 0, "{}", rare.folded());
 }

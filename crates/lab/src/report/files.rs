@@ -108,7 +108,7 @@ fn latency_json(latencies: &Histogram<u64>) -> Value {
     Value::Object(object)
 }
 
-/// The same of so many requests. With `-B` only the last answer of a batch has a latency.
+/// The same of so many requests. With `-B` only the last answer of a batch has a latency; what broke has none.
 fn counted_json(count: u64, latencies: &Latencies) -> Value {
     let mut value = latency_json(&latencies.corrected);
     value["count"] = json!(count);
@@ -215,6 +215,18 @@ mod tests {
         assert_eq!(value["latency_us"]["p99"], 2.0);
         assert_eq!(value["failures"], json!({ "count": 1, "of": 1, "share": 1.0, "unanswered": 0 }));
         assert_eq!(value["generator"]["cpu_us_per_request"], Value::Null);
+    }
+
+    /// A server that breaks connections at once is not fast, with one method either.
+    #[test]
+    fn what_broke_is_in_the_latencies_of_no_method() {
+        let mut outcome = stats::RunOutcome::new(None);
+        for (class, ns) in [(Class::Success, 2_000_000), (Class::Broken, 1_000), (Class::Broken, 1_000)] {
+            outcome.latencies.at(class, Method::Get).corrected.record(ns).unwrap();
+        }
+        let value = json_of(&json!({}), &outcome, false);
+        assert_eq!(value["methods"]["GET"]["p50"], value["latency_us"]["p50"]);
+        assert_eq!(value["methods"]["GET"]["count"], 3, "they are counted all the same");
     }
 
     #[test]

@@ -154,7 +154,7 @@ fn print_table(
         let latencies = latencies.corrected;
         let at = |percentile| {
             if latencies.is_empty() {
-                return "-".to_owned(); // With -B only the last answer of a batch has one.
+                return "-".to_owned(); // With -B only the last answer of a batch has one, and what broke has none.
             }
             format_time_us(latencies.value_at_percentile(percentile) as f64 / 1000.0)
         };

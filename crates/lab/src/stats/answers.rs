@@ -82,8 +82,9 @@ impl Answers {
         self.sum(|own, _| own == class)
     }
 
+    /// As [`RunOutcome::all`](super::RunOutcome::all) has them.
     pub(crate) fn of_method(&self, method: Method) -> Latencies {
-        self.sum(|_, own| own == method)
+        self.sum(|class, own| own == method && class.has_latency())
     }
 
     pub(crate) fn count(&self, is_wanted: impl Fn(Class) -> bool) -> u64 {

@@ -25,17 +25,20 @@ pub(crate) struct Interval {
     /// Answers that came in it, and what ended in it with an error, by kind: as an answer, or without one.
     pub(crate) answered: u64,
     pub(crate) errors: [u64; ERROR_KINDS.len()],
+    /// Its thread has ended, and delivers no other.
+    pub(crate) is_last: bool,
 }
 
 impl Interval {
     pub(crate) fn new() -> Self {
-        Self { number: 0, latencies: ns_histogram(), answered: 0, errors: Default::default() }
+        Self { number: 0, latencies: ns_histogram(), answered: 0, errors: Default::default(), is_last: false }
     }
 
     pub(crate) fn clear(&mut self) {
         self.latencies.reset();
         self.answered = 0;
         self.errors = Default::default();
+        self.is_last = false;
     }
 
     fn is_empty(&self) -> bool {
@@ -78,6 +81,8 @@ pub(crate) enum Over {
 #[derive(Debug)]
 pub(crate) struct Seconds {
     threads: usize,
+    /// The last interval of each thread that has ended: a script can end one long before the others.
+    ended: Vec<u64>,
     /// Intervals that not every thread has delivered yet.
     open: BTreeMap<u64, (usize, Interval)>,
     /// The second that is not over yet; its number counts seconds.
@@ -86,10 +91,11 @@ pub(crate) struct Seconds {
 
 impl Seconds {
     pub(crate) fn new(threads: usize) -> Self {
-        Self { threads, open: BTreeMap::new(), second: Interval::new() }
+        Self { threads, ended: Vec::new(), open: BTreeMap::new(), second: Interval::new() }
     }
 
-    /// Adds a thread's interval; returns the intervals that this completes.
+    /// Adds a thread's interval; returns the intervals that this completes: if it is its last one, also later ones, which have
+    /// waited for it.
     pub(crate) fn add(&mut self, interval: &Interval) -> Vec<Over> {
         let (delivered, merged) = self.open.entry(interval.number).or_insert_with(|| (0, Interval::new()));
         *delivered += 1;
@@ -97,12 +103,22 @@ impl Seconds {
         merged.add_errors(interval.errors);
         merged.answered += interval.answered;
         add(&mut merged.latencies, &interval.latencies);
-        if *delivered < self.threads {
-            return Vec::new();
+        if interval.is_last {
+            self.ended.push(interval.number);
         }
         // Threads deliver in order, so intervals are completed in order.
-        let whole = self.open.remove(&interval.number);
-        whole.map(|(_, merged)| self.close(merged)).unwrap_or_default()
+        let mut over = Vec::new();
+        while let Some(merged) = self.take_whole() {
+            over.extend(self.close(merged));
+        }
+        over
+    }
+
+    /// The first open interval, if every thread that lived then has delivered it.
+    fn take_whole(&mut self) -> Option<Interval> {
+        let first = self.open.first_entry()?;
+        let ended = self.ended.iter().filter(|last| **last < *first.key()).count();
+        (first.get().0 + ended == self.threads).then(|| first.remove().1)
     }
 
     /// What some thread never delivered, because it stopped early, and the second that was not over; but not if nothing happened in it:
@@ -188,6 +204,31 @@ mod tests {
         assert!(seconds.add(&interval).is_empty());
         let rest = seconds_of(&seconds.finish());
         assert_eq!((rest.len(), rest[0].number, rest[0].completed), (1, 1, 3));
+    }
+
+    /// The intervals after a thread's end stayed open until the run's: 3 MB of them in each second.
+    #[test]
+    fn a_thread_that_has_ended_is_not_waited_for() {
+        let mut seconds = Seconds::new(3);
+        let mut add = |number: u64, is_last: bool| {
+            let interval = Interval { number, answered: 1, is_last, ..Interval::new() };
+            let number = |over: &Over| match over {
+                Over::Interval(number, _) => Some(*number),
+                Over::Second(..) => None,
+            };
+            seconds.add(&interval).iter().filter_map(number).collect::<Vec<u64>>()
+        };
+        // One thread is ahead, another ends with interval 1, and the third is slow.
+        (0..5).for_each(|number| assert!(add(number, false).is_empty()));
+        assert!(add(0, false).is_empty());
+        assert_eq!(add(0, false), [0]);
+        assert!(add(1, true).is_empty(), "the slow one is not there yet");
+        assert_eq!((1..5).flat_map(|number| add(number, false)).collect::<Vec<_>>(), [1, 2, 3, 4]);
+        // The one that was ahead delivers three more, then the slow one ends.
+        (5..8).for_each(|number| assert!(add(number, false).is_empty()));
+        assert_eq!(add(5, true), [5, 6, 7]);
+        assert_eq!(add(8, true), [8]);
+        assert!(seconds.open.is_empty());
     }
 
     #[test]

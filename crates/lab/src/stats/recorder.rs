@@ -230,7 +230,9 @@ impl Recorder {
         if self.outcome().samples.is_empty() || elapsed_ns - self.sample_begin_ns >= SAMPLE_NS / 2 {
             self.sample(elapsed_ns);
         }
-        self.interval().number = self.interval_end_ns / INTERVAL_NS - 1;
+        let number = self.interval_end_ns / INTERVAL_NS - 1;
+        let last = self.interval();
+        (last.number, last.is_last) = (number, true);
         while !self.held.is_empty() {
             self.hand_over();
         }
@@ -297,7 +299,8 @@ mod tests {
         let mut recorder = Recorder::new(false, 0..u64::MAX, Arc::default(), full, empty);
         recorder.tick(3 * INTERVAL_NS + 1);
         recorder.finish(3 * INTERVAL_NS + 1, 0, 0);
-        assert_eq!(intervals.iter().map(|interval| interval.number).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        let found: Vec<(u64, bool)> = intervals.iter().map(|i| (i.number, i.is_last)).collect();
+        assert_eq!(found, [(0, false), (1, false), (2, false), (3, true)]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::profile::Profiling;
 use super::progress::{self, Progress};
 use super::sampler::Sampler;
 use super::server::{OwnNode, described_dir, wait_until_quiet};
-use super::stage::Stage;
+use super::stage::{Stage, Store};
 use super::suite::{remarks, stages};
 use super::written;
 use crate::cli::{Target, Token, command_line};
@@ -108,8 +108,8 @@ struct Server {
     target: Option<Target>,
     pid: Option<u32>,
     node: Option<OwnNode>,
-    /// Which store it has, and how many keys are in there for sure.
-    store: Option<u32>,
+    /// Which store it has, if it is our own, and how many keys are in there for sure.
+    store: Option<Store>,
     filled: u64,
     /// The number of the first key that has not been written.
     next_key: u64,
@@ -239,7 +239,7 @@ impl<'a> Conductor<'a> {
     /// Starts a node if there is none, and fills the store.
     fn prepare(&mut self, stage: &Stage, server: usize) -> Outcome<()> {
         let is_own = server == 0 && self.options.url.is_none();
-        if is_own && self.servers[server].store != Some(stage.store) {
+        if is_own && self.servers[server].store.is_none_or(|store| !stage.can_use(store)) {
             self.start_node(stage)?;
         }
         self.describe(server);
@@ -261,6 +261,9 @@ impl<'a> Conductor<'a> {
             stderr_line(format_args!("note: {name} was still busy in the background when the run began"));
         }
         server.has_written = !stage.workload.is_reading();
+        if let Some(store) = &mut server.store {
+            store.is_changed |= server.has_written;
+        }
         Ok(())
     }
 
@@ -282,7 +285,7 @@ impl<'a> Conductor<'a> {
         self.servers[0] = Server {
             target: Some(node.target.clone()),
             pid: Some(node.pid()),
-            store: Some(stage.store),
+            store: Some(Store { number: stage.store, is_changed: false }),
             node: Some(node),
             ..Server::named(OWN, None, None)
         };

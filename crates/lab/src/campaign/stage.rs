@@ -17,6 +17,15 @@ const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 /// That of `ladoga bench`.
 const TIMEOUT_MS_DEFAULT: u64 = 2_000;
 
+/// The store of a node of our own.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Store {
+    /// That of its stages.
+    pub(super) number: u32,
+    /// Whether a run has written to it; what it was filled with does not count.
+    pub(super) is_changed: bool,
+}
+
 /// One run, before it is made.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Stage {
@@ -113,6 +122,12 @@ pub(super) fn name_of(value: &impl ValueEnum) -> String {
 impl Stage {
     pub(super) const fn is_deleting(&self) -> bool {
         matches!(self.workload, Name::Delete)
+    }
+
+    /// Whether it is made on this store, and not on an empty one. A published store is as large as it says: in another round, a run of the
+    /// round before may have written to it.
+    pub(super) fn can_use(&self, store: Store) -> bool {
+        store.number == self.store && !(store.is_changed && self.conditions.is_some())
     }
 
     /// What the load generator has to do.

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::super::options::tests::parsed;
+use super::super::stage::Store;
 use super::*;
 
 fn suite(words: &str) -> Vec<Stage> {
@@ -117,6 +118,29 @@ fn what_is_written_to_is_no_store_for_the_next_run() {
             .collect();
         assert_eq!(same.len(), 1, "one store has one size");
     }
+}
+
+/// With one stage alone, the second round wrote to the store of the first one, and called it empty.
+#[test]
+fn what_is_written_to_is_no_store_for_the_next_round() {
+    let nodes_started = |stages: &[Stage]| {
+        let (mut store, mut started): (Option<Store>, u32) = (None, 0);
+        for stage in [stages, stages].concat() {
+            let mut used = store.filter(|store| stage.can_use(*store)).unwrap_or_else(|| {
+                started += 1;
+                Store { number: stage.store, is_changed: false }
+            });
+            used.is_changed |= !stage.workload.is_reading();
+            store = Some(used);
+        }
+        started
+    };
+    for stage in suite("") {
+        let expected = if stage.workload.is_reading() { 1 } else { 2 };
+        assert_eq!(nodes_started(std::slice::from_ref(&stage)), expected, "{}", stage.name);
+    }
+    let chosen = stages(&parsed("--workloads put,get").unwrap());
+    assert_eq!(nodes_started(&chosen), 1, "keys are added, and nothing is said of their number");
 }
 
 #[test]

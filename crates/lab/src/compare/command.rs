@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use super::figures::{Figure, figures_of};
+use super::figures::{Figure, figures_of, whole};
 use super::judge::{CHANGE_MIN, Change, Design, Kind, LEVEL, Side, Told, Verdict, judge};
 use super::profiles::compare_profiles;
 use super::settings::{described, differences, disturbed, source};
@@ -153,8 +153,7 @@ fn failing(pairs: &[Pair<'_>], sides: [&str; 2]) -> Vec<String> {
     let mut remarks = Vec::new();
     for pair in pairs {
         for (side, runs) in sides.iter().zip([&pair.before, &pair.after]) {
-            let whole = || runs.iter().filter(|run| !run.is_interrupted);
-            let failures = || whole().map(|run| run.failures());
+            let failures = || whole(runs).map(Run::failures);
             let (bad, all): (u64, u64) =
                 (failures().map(|found| found.failed).sum(), failures().map(|found| found.of).sum());
             let share = bad as f64 / all.max(1) as f64;
@@ -188,7 +187,7 @@ fn compare_pairs(pairs: &[Pair<'_>], design: Design, profiles: Profiles) -> (Vec
         title: pair.title.clone(),
         rows: figures.iter().zip(verdicts.by_ref()).map(|(figure, verdict)| row(figure, &verdict)).collect(),
         spectra: [spectrum(&pair.before), spectrum(&pair.after)],
-        spectrum_title: match pair.before.len() {
+        spectrum_title: match whole(&pair.before).count() {
             1 => "Latency by percentile: one round".to_owned(),
             rounds => format!("Latency by percentile: the median of {rounds} rounds"),
         },
@@ -284,10 +283,10 @@ fn in_words(told: Told) -> String {
     }
 }
 
-/// The median of the rounds, at every percentile that all of them have.
+/// The median of the whole rounds, at every percentile that all of them have.
 fn spectrum(runs: &[&Run]) -> Vec<(f64, f64)> {
     let spectra: Vec<_> =
-        runs.iter().map(|run| &run.spectrum).filter(|spectrum| !spectrum.is_empty()).collect();
+        whole(runs).map(|run| &run.spectrum).filter(|spectrum| !spectrum.is_empty()).collect();
     let points = spectra.iter().map(|spectrum| spectrum.len()).min().unwrap_or(0);
     let at = |point: usize| {
         let mut values: Vec<f64> = spectra.iter().map(|spectrum| spectrum[point].1).collect();

@@ -59,6 +59,20 @@ fn what_is_slower_is_named() {
 }
 
 #[test]
+fn an_interrupted_round_is_in_no_spectrum() {
+    let before = with_rounds(fixture::report(), 2, |_| 1.0);
+    let mut after = before.clone();
+    let cut = Run { is_interrupted: true, spectrum: vec![(0.0, 1.0), (50.0, 9e9)], ..after.runs[0].clone() };
+    after.runs.push(Run { round: 3, ..cut });
+    for (one, other) in [(&before, &after), (&after, &before)] {
+        let page = compared(one, other);
+        let run = &page.runs[0];
+        assert_eq!(run.spectra[0], run.spectra[1]);
+        assert_eq!(run.spectrum_title, "Latency by percentile: the median of 2 rounds");
+    }
+}
+
+#[test]
 fn a_side_that_fails_is_named_for_its_latencies_are_those_of_failures() {
     let before = with_rounds(fixture::report(), 8, |_| 1.0);
     let mut after = with_rounds(fixture::report(), 8, |_| 0.1);

@@ -46,8 +46,13 @@ pub(super) fn figures_of(before: &[&Run], after: &[&Run], design: Design) -> Vec
     figures
 }
 
+/// Those that were not interrupted.
+pub(super) fn whole<'a>(runs: &[&'a Run]) -> impl Iterator<Item = &'a Run> {
+    runs.iter().copied().filter(|run| !run.is_interrupted)
+}
+
 fn values(runs: &[&Run], of: Of<'_>) -> Vec<f64> {
-    runs.iter().filter(|run| !run.is_interrupted).filter_map(|run| of(run)).collect()
+    whole(runs).filter_map(of).collect()
 }
 
 /// Of the rounds that both sides have.

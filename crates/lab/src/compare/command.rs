@@ -13,7 +13,7 @@ use crate::record::{OWN, Report, Run};
 
 /// Rounds of a stage that are compared; the work grows with their square.
 const ROUNDS_MAX: usize = 500;
-/// If more than this share of the requests failed, latencies are those of failures too.
+/// If more than this share of the requests failed, latencies are those of answers with an error too.
 const ERRORS_NOTABLE: f64 = 0.01;
 
 /// Whether profiles are compared as well, which takes a while.
@@ -160,7 +160,8 @@ fn failing(pairs: &[Pair<'_>], sides: [&str; 2]) -> Vec<String> {
             if share > ERRORS_NOTABLE {
                 remarks.push(format!(
                     "{}: {} of the requests of `{side}` had no good answer. Its latencies and answers per second count \
-                     failures too, so a better one may only mean that it fails fast.",
+                     answers with an error too, so a better one may only mean that it fails fast; requests whose connection broke are in \
+                     neither.",
                     pair.title,
                     percent(share)
                 ));

@@ -78,9 +78,10 @@ fn a_side_that_fails_is_named_for_its_latencies_are_those_of_failures() {
     let mut after = with_rounds(fixture::report(), 8, |_| 0.1);
     after.runs.iter_mut().for_each(|run| run.lost = Some(1_000));
     let is_named = |page: &ComparedPage| {
-        page.remarks
-            .iter()
-            .any(|remark| remark.contains("`after` had no good answer") && remark.contains("fails fast"))
+        page.remarks.iter().any(|remark| {
+            remark.contains("`after` had no good answer")
+                && remark.contains("fails fast; requests whose connection broke")
+        })
     };
     assert!(is_named(&compared(&before, &after)));
     assert!(!is_named(&compared(&before, &before)));

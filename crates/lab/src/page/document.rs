@@ -98,7 +98,8 @@ fn about(report: &Report) -> String {
     row(
         "latency",
         "counts from the moment at which a request was due (open loop) or sent (closed loop: throughput only), and \
-         contains requests that failed or timed out with the time that they waited",
+         contains requests that were answered with an error, and those that timed out, with the time that they waited. A request \
+         whose connection broke has none",
     );
     row(
         "errors",

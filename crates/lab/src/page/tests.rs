@@ -23,6 +23,7 @@ fn the_page_holds_its_report_and_needs_no_network() {
         "<span class=\"bad\">503</span></td><td data-label=\"count\">10</td><td data-label=\"share\">0.11 %</td>",
         "<a href=\"#stage-1\">get at 1,000/s</a>",
         "1,000 requests were due by the end and had no answer; no percentile contains them. 3 of them are errors.",
+        "A request whose connection broke has none",
         "6.40 ms",
         "class=\"mark flush\"",
         "Errors, share of requests",

@@ -96,6 +96,37 @@ fn wrong_answers_make_a_figure_count_for_nothing() {
     assert_eq!(judge(targets::targets("p1")[1], &archive.latest()).words(), "no round has a value");
 }
 
+/// Every comparison with such a column: a 504 at once is a short latency, and a goodput beside it is none.
+#[test]
+fn a_figure_counts_for_nothing_whatever_its_column_of_bad_answers_is_called() {
+    let verdict = |comparison, part, subject, figure, bad: (&str, f64)| {
+        let figures: &[(&str, usize, bool, &[f64])] =
+            &[(figure, 3, true, &[1.0, 1.0]), (bad.0, 0, false, &[0.0, bad.1])];
+        let row = |subject| Line { comparison, part, subject, figures, ..Line::default() };
+        let archive = Archive::read(&file(&[row(subject), row("all is well")]));
+        judge(targets::targets(comparison)[0], &archive.latest()).verdict
+    };
+    let frozen = "one of three is frozen, after the first second";
+    let overload = "overload, 512 connections";
+    for (bad, is_void) in [(0.0, false), (1.0, true)] {
+        let unanswered = ("bad or unanswered", bad);
+        for (found, words) in [
+            (verdict("p6", "", "ladoga", "p99.9, ms", unanswered), "ladoga gave bad answers, or none"),
+            (
+                verdict("p15", "put-frozen", frozen, "p99, ms", unanswered),
+                "one of three is frozen, after the first second gave bad answers, or none",
+            ),
+            (
+                verdict("p11", "small", overload, "goodput / peak", ("other bad", bad)),
+                "overload, 512 connections gave bad answers beside 503, or none",
+            ),
+        ] {
+            let expected = if is_void { Verdict::Void(words.to_owned()) } else { Verdict::Holds };
+            assert_eq!(found, expected);
+        }
+    }
+}
+
 #[test]
 fn what_is_missing_is_named_with_its_reason() {
     let figures: &[(&str, usize, bool, &[f64])] = &[("requests/s", 0, true, &[9.0])];

@@ -45,8 +45,10 @@ local function put(key)
 end
 
 local function range()
-   local digits = math.random() < 0.4 and 100 or 10 -- 50 records on average
-   local prefix = math.floor(choose() / digits)
+   local records = math.random() < 0.4 and 100 or 10 -- 50 on average
+   local last = math.max(math.floor(keys / records), 1)
+   local first = last >= 10 and math.floor(last / 10) or 0 -- Prefixes of one length only.
+   local prefix = first + choose() % (last - first)
    return wrk.format("GET", ("/v0/entities?start=key%d&end=key%d:"):format(prefix, prefix))
 end
 

@@ -101,6 +101,27 @@ fn init_may_call_that_of_wrk() {
     assert_eq!((ran.code, server.requests() >= 3), (0, true), "{ran:?}");
 }
 
+/// As those of `--workload ycsb-e`. One prefix in ten was shorter by a digit, and its range ten times as long.
+#[test]
+fn ranges_of_the_script_of_ycsb_have_ten_or_a_hundred_keys() {
+    let script = "local make, found = request, {}
+        function request()
+           for _ = 1, 1000 do
+              local prefix = make():match('start=key(%d+)')
+              if prefix then found[#prefix] = true end
+           end
+           local lengths = {}
+           for length in pairs(found) do lengths[#lengths + 1] = length end
+           table.sort(lengths)
+           return wrk.format('GET', '/' .. table.concat(lengths, ','))
+        end";
+    let ycsb = include_str!("../../bench/scripts/ycsb.lua");
+    let script = format!("{ycsb}\n{script}\n{ONE_ANSWER}");
+    let (ran, server) = run("ycsb", script, &format!("{FOREVER} -t1 -c1"), "e 10000");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(server.last_request().starts_with("GET /2,3 "), "{}", server.last_request());
+}
+
 #[test]
 fn foreign_code_needs_its_flag() {
     let script = "local ffi = require('ffi')

@@ -9,12 +9,11 @@ use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
-use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
-use tokio::runtime::{Builder, Runtime};
 
+use crate::cql::{Cql, replication};
 use crate::support::{
-    Directory, Ladoga, Launch, Node, Outcome, Port, assert_refusal, cassandra, entity, value, wait_for,
+    Connection, Directory, Ladoga, Launch, Node, Outcome, Port, assert_refusal, cassandra, entity, value,
     wait_until,
 };
 
@@ -27,8 +26,7 @@ struct Guarded {
     /// What signs for it.
     authority: PathBuf,
     directory: Directory,
-    session: Session,
-    runtime: Runtime,
+    cql: Cql,
 }
 
 impl Guarded {
@@ -48,27 +46,18 @@ impl Guarded {
             ..Setup::open(CommitLogSync::Periodic)
         };
         let nodes = cassandra(1, setup)?;
-        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
         let pem = fs::read(&authority).expect("the certificate");
-        let connect = || {
-            let builder = SessionBuilder::new()
+        let cql = Cql::connect(|| {
+            SessionBuilder::new()
                 .known_node(nodes.addresses())
                 .user("cassandra", "cassandra")
-                .tls_context(Some(client_config(&pem)));
-            runtime.block_on(builder.build()).ok()
-        };
-        // The first user is made once the node serves.
-        let session = wait_for("a user that Cassandra lets in", connect);
-        Some(Guarded { nodes, authority, directory, session, runtime })
+                .tls_context(Some(client_config(&pem)))
+        });
+        Some(Guarded { nodes, authority, directory, cql })
     }
 
     fn cql(&self, statements: &[&str]) {
-        for statement in statements {
-            let done = self.runtime.block_on(self.session.query_unpaged(*statement, &[]));
-            if let Err(error) = done {
-                panic!("{statement}: {error}");
-            }
-        }
+        self.cql.run(statements);
     }
 
     /// The flags of a door for a user with a password.
@@ -170,9 +159,6 @@ fn what_may_be_done(guarded: &Guarded) {
 }
 
 fn what_is_there_already(guarded: &Guarded) {
-    let replication = |copies: u32| {
-        format!("WITH replication = {{'class': 'NetworkTopologyStrategy', 'datacenter1': {copies}}}")
-    };
     guarded.cql(&[
         &format!("CREATE KEYSPACE twice_rf1 {}", replication(2)),
         &format!("CREATE KEYSPACE foreign_rf1 {}", replication(1)),

@@ -7,6 +7,7 @@
 //! - `dead_nodes`: three nodes, of which one or two are dead at a bad moment
 //! - `datacenters`: one of two has the keys
 //! - `doors`: what is particular about a door: large values, ranges over all buckets, several doors
+//! - `cql`: to Cassandra without a door
 //! - `copy`: all records into Cassandra, and out of it
 //! - `access`: passwords, rights, TLS and a quota of Cassandra
 //! - `starting`: what is said if a door cannot start
@@ -28,6 +29,7 @@ mod client;
 #[path = "../http/conditional.rs"]
 mod conditional;
 mod copy;
+mod cql;
 mod datacenters;
 mod dead_nodes;
 mod doors;

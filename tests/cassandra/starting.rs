@@ -1,3 +1,4 @@
+use crate::cql::{Cql, replication};
 use crate::support::{Ladoga, Launch, Port, differs_on_cassandra};
 
 /// What is going to say why it does not start.
@@ -43,4 +44,31 @@ fn what_cassandra_cannot_do_is_told_with_what_helps() {
         ],
     );
     drop(door);
+}
+
+/// The door took the number of copies from the number of nodes: after some had been added, all keys seemed to be gone.
+#[test]
+fn the_number_of_copies_is_that_of_the_keys_that_are_there() {
+    if !differs_on_cassandra("this is only about doors") {
+        return;
+    }
+    let own = Launch::new().without("--cassandra-replicas");
+    let (nodes, keyspace) = (own.flag_value("--cassandra-nodes"), own.flag_value("--cassandra-keyspace"));
+    let mut door = own.start();
+    assert!(door.log().contains("this number is kept"), "{}", door.log());
+    door.connect().put("key", b"v");
+    door.stop();
+    door.start_again();
+    assert_eq!(door.connect().value("key").as_deref(), Some(&b"v"[..]));
+    door.stop();
+    // As if there had been two nodes when the first door was started.
+    Cql::to(&nodes).run(&[&format!("CREATE KEYSPACE {keyspace}_rf2 {}", replication(2))]);
+    let flags = ["--cassandra-nodes", &nodes, "--cassandra-keyspace", &keyspace, "--fsync", "everysec"];
+    serve(&flags).run().expect_failure(
+        1,
+        &[&format!("the keyspace {keyspace}_rf2 says"), "2 copies", "1 nodes", "--cassandra-replicas"],
+    );
+    door.relaunch(|launch| launch.flag("--cassandra-replicas", "1"));
+    door.start_again();
+    assert_eq!(door.connect().value("key").as_deref(), Some(&b"v"[..]));
 }

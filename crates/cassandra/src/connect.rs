@@ -1,6 +1,5 @@
-//! From settings to a session: the driver's connections, and where keys live.
+//! From settings to a session: the driver's connections.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,8 +27,6 @@ const SPECULATION: SimpleSpeculativeExecutionPolicy =
 /// A connection that is silent for so long is asked whether it is alive. It is given up if it does not answer in the time of a request:
 /// a node that is merely slow must not lose its connections as well.
 const KEEPALIVE: Duration = Duration::from_secs(2);
-/// How many copies a key has if nothing is said.
-const REPLICAS_DEFAULT: usize = 3;
 
 /// Who is served by connections.
 #[derive(Debug, Clone, Copy)]
@@ -110,87 +107,9 @@ fn not_connected(settings: &Settings, error: &NewSessionError) -> StartError {
     StartError::NoContact { nodes: settings.nodes.join(","), reason: error.to_string() }
 }
 
-/// Where keys live.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// What the names of the keyspaces begin with.
-    pub(crate) keyspace: String,
-    pub(crate) datacenter: String,
-    /// How many copies a key has at most, and if nothing is said.
-    pub(crate) replicas_max: u32,
-}
-
-impl Place {
-    /// The keyspace of keys with so many copies.
-    pub(crate) fn keyspace_of(&self, from: u32) -> String {
-        format!("{}_rf{from}", self.keyspace)
-    }
-}
-
-/// Finds it out: of several datacenters, one has to be named.
-pub(crate) fn place(session: &Session, settings: &Settings) -> Result<Place, StartError> {
-    let mut nodes_in: BTreeMap<String, usize> = BTreeMap::new();
-    for node in session.get_cluster_state().get_nodes_info() {
-        *nodes_in.entry(node.datacenter.clone().unwrap_or_default()).or_default() += 1;
-    }
-    let (datacenter, replicas_max) = choose(&nodes_in, settings.datacenter.as_deref(), settings.replicas)?;
-    Ok(Place { keyspace: settings.keyspace.clone(), datacenter, replicas_max })
-}
-
-/// The datacenter, and how many copies a key has.
-fn choose(
-    nodes_in: &BTreeMap<String, usize>,
-    datacenter: Option<&str>,
-    replicas: Option<u32>,
-) -> Result<(String, u32), StartError> {
-    let named = match (datacenter, nodes_in.len()) {
-        (Some(datacenter), _) => nodes_in.get_key_value(datacenter),
-        (None, 1) => nodes_in.first_key_value(),
-        (None, _) => None,
-    };
-    let Some((datacenter, &nodes)) = named else {
-        let known: Vec<&str> = nodes_in.keys().map(String::as_str).collect();
-        let found = datacenter.map_or("not given".to_owned(), |datacenter| format!("'{datacenter}'"));
-        return Err(StartError::Datacenter { found, known: known.join(", ") });
-    };
-    let replicas_max = replicas.unwrap_or(nodes.min(REPLICAS_DEFAULT) as u32);
-    if replicas_max as usize > nodes {
-        let datacenter = datacenter.clone();
-        return Err(StartError::TooFewNodes { replicas: replicas_max, datacenter, nodes });
-    }
-    Ok((datacenter.clone(), replicas_max))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn chosen(
-        nodes_in: &[(&str, usize)],
-        datacenter: Option<&str>,
-        replicas: Option<u32>,
-    ) -> Result<(String, u32), String> {
-        let nodes_in = nodes_in.iter().map(|(name, nodes)| ((*name).to_owned(), *nodes)).collect();
-        choose(&nodes_in, datacenter, replicas).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn one_datacenter_needs_no_name_and_more_do() {
-        assert_eq!(chosen(&[("a", 1)], None, None), Ok(("a".to_owned(), 1)));
-        assert_eq!(chosen(&[("a", 9)], None, None), Ok(("a".to_owned(), 3)));
-        assert_eq!(chosen(&[("a", 9), ("b", 2)], Some("b"), None), Ok(("b".to_owned(), 2)));
-        let error = chosen(&[("a", 9), ("b", 2)], None, None).expect_err("which one?");
-        assert_eq!(error, "--cassandra-datacenter is not given, expected one of a, b");
-        let error = chosen(&[("a", 9)], Some("c"), None).expect_err("no such one");
-        assert_eq!(error, "--cassandra-datacenter is 'c', expected one of a");
-    }
-
-    #[test]
-    fn there_are_as_many_nodes_as_copies() {
-        assert_eq!(chosen(&[("a", 5)], None, Some(5)), Ok(("a".to_owned(), 5)));
-        let error = chosen(&[("a", 2)], None, Some(3)).expect_err("too few");
-        assert!(error.starts_with("--cassandra-replicas is 3, but datacenter a has 2 nodes"), "{error}");
-    }
 
     #[test]
     fn what_is_no_certificate_is_told() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::clock::WallUs;
-use crate::connect::Place;
+use crate::place::Place;
 use crate::service::Cassandra;
 use crate::settings::Settings;
 use crate::shared::Shared;

@@ -2,8 +2,8 @@
 //! requests.
 //!
 //! - `settings`: by what Cassandra is reached; `start_error`: why it is not
-//! - `driver`: the connections and their threads; `connect`: how they are made; `shared`: what all event loops share; `at`: what a
-//!   request goes by
+//! - `driver`: the connections and their threads; `connect`: how they are made; `place`: where keys live; `shared`: what all event
+//!   loops share; `at`: what a request goes by
 //! - `loop_session`: the connections of one event loop; `sessions`: those of all, for figures
 //! - `schema`: keyspaces and tables; `tables`: their columns; `keyspace`: the statements of one of them
 //! - `service`: the operations
@@ -31,6 +31,7 @@ mod loop_session;
 mod metrics;
 mod pieces;
 mod range;
+mod place;
 mod read;
 mod readiness;
 mod retries;

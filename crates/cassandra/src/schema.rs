@@ -9,7 +9,7 @@ use scylla::statement::Consistency;
 use scylla::statement::unprepared::Statement;
 use tokio::time::Instant;
 
-use crate::connect::Place;
+use crate::place::Place;
 use crate::settings::Writes;
 use crate::start_error::StartError;
 use crate::tables::{Column, wrong_column};

@@ -39,7 +39,7 @@ pub struct Settings {
     pub writes: Writes,
     /// Certificates, as PEM, that those of the nodes are signed by: TLS is spoken then.
     pub tls_ca: Option<Vec<u8>>,
-    /// On how many nodes a key lives at most, and if nothing is said: three, or as many as there are.
+    /// On how many nodes a key lives at most, and if nothing is said: as until now, or else three, or as many as there are.
     pub replicas: Option<u32>,
     /// How long a request may take.
     pub timeout_ms: u64,

@@ -11,9 +11,10 @@ use tokio::sync::Mutex;
 
 use crate::attempts::Attempts;
 use crate::clock::{DoorClock, WallUs};
-use crate::connect::{self, Place, Serve};
+use crate::connect::{self, Serve};
 use crate::failure::{Asked, unreachable};
 use crate::keyspace::{Keyspace, is_decided};
+use crate::place::Place;
 use crate::readiness::Readiness;
 use crate::schema::{self, Wanted};
 use crate::sessions::Sessions;
@@ -55,7 +56,7 @@ pub(crate) struct Counts {
 impl Shared {
     pub(crate) async fn connect(settings: &Settings, wall_us: WallUs) -> Result<Shared, StartError> {
         let session = connect::connect(settings, Serve::Threads).await?;
-        let place = connect::place(&session, settings)?;
+        let place = Place::find(&session, settings).await?;
         let is_synced = is_synced(&session, settings.durability).await?;
         let keyspaces = (0..=place.replicas_max).map(|_| OnceLock::new()).collect();
         let shared = Shared {

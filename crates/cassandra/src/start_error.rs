@@ -49,7 +49,23 @@ pub enum StartError {
         /// Where.
         datacenter: String,
         /// How many there are.
-        nodes: usize,
+        nodes: u32,
+    },
+    /// There were more nodes when the first keys were stored.
+    #[error(
+        "the keyspace {keyspace} says that keys have {replicas} copies, but datacenter {datacenter} has {nodes} nodes, as far as the one \
+         that was asked knows: expected {replicas} nodes or more. A number from 1 to {nodes} as --cassandra-replicas is another store, \
+         without these keys"
+    )]
+    TooFewNodesLeft {
+        /// The one with the most copies.
+        keyspace: String,
+        /// How many copies its keys have.
+        replicas: u32,
+        /// Where.
+        datacenter: String,
+        /// How many there are.
+        nodes: u32,
     },
     /// Acknowledged writes would be lost if all machines failed at once.
     #[error(

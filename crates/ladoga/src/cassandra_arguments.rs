@@ -21,7 +21,8 @@ pub(crate) struct CassandraFlags {
     /// What the names of the keyspaces begin with; another word is another store in the same cluster [default: ladoga]
     #[arg(id = "cassandra_keyspace", long = "cassandra-keyspace", value_name = "WORD")]
     pub(crate) keyspace: Option<String>,
-    /// Number of copies of a key if a request says no other, and at most [default: 3, or as many as there are nodes]
+    /// Number of copies of a key if a request says no other, and at most; another one is another store [default: as until now; of a new store 3, or
+    /// as many as there are nodes]
     #[arg(id = "cassandra_replicas", long = "cassandra-replicas", value_name = "N")]
     pub(crate) replicas: Option<String>,
     /// How keys are written: plain (the newest timestamp wins) or lwt (each as a lightweight transaction: slower, with conditional

@@ -151,11 +151,25 @@ fn what_may_be_done(guarded: &Guarded) {
     let put = connection.request("PUT", &entity("small"), Some(b"v"));
     assert_refusal(&put, 503, "PUT without the right to it");
     assert!(put.text().contains("GRANT SELECT and MODIFY"), "{}", put.text());
+    when_a_write_is_on_disk(guarded, &mut connection);
     guarded.cql(&["GRANT MODIFY ON KEYSPACE own_rf1 TO door"]);
     // Cassandra remembers for a while what somebody may do.
     wait_until("a right that counts", || {
         door.connect().request("PUT", &entity("small"), Some(b"v")).status == 201
     });
+}
+
+/// A Cassandra that did not say was taken for one that syncs.
+fn when_a_write_is_on_disk(guarded: &Guarded, connection: &mut Connection) {
+    let what_helps = "GRANT SELECT ON system_views.settings TO";
+    let put = connection.request("PUT", &format!("{}&fsync=always", entity("small")), Some(b"v"));
+    assert_refusal(&put, 501, "PUT that has to be on disk");
+    assert!(put.text().contains(what_helps), "{}", put.text());
+    // It is `always` then.
+    let without = || refused(&guarded.flags("own", "door", "open"), &["--fsync"]);
+    without().expect_failure(1, &["--fsync is 'always'", "User door has no SELECT permission", what_helps]);
+    guarded.cql(&["GRANT SELECT ON system_views.settings TO door"]);
+    wait_until("a right that counts", || without().stderr.contains("have commitlog_sync periodic"));
 }
 
 fn what_is_there_already(guarded: &Guarded) {

@@ -11,6 +11,7 @@
 //! - `upload`, `pieces`: values that do not fit into a row; `sweep`: pieces that no row names any more
 //! - `range`: keys in their order
 //! - `row`: what is in a row; `clock`: versions; `lifetime`: when values end; `consistency`: how many copies answer
+//! - `synced`: whether what is acknowledged is on disk
 //! - `readiness`: what would keep requests from being served; `watch` finds it
 //! - `failure`: what Cassandra answers instead; `retries`: what it answered before; `metrics`: what is counted; `warnings`: what is logged; `attempts`: what the driver does for
 //!   a statement; `latency`: how long nodes take
@@ -30,8 +31,8 @@ mod lifetime;
 mod loop_session;
 mod metrics;
 mod pieces;
-mod range;
 mod place;
+mod range;
 mod read;
 mod readiness;
 mod retries;
@@ -43,6 +44,7 @@ mod settings;
 mod shared;
 mod start_error;
 mod sweep;
+mod synced;
 mod tables;
 mod upload;
 mod warnings;

@@ -298,20 +298,6 @@ pub(crate) fn not_prepared(wanted: Wanted<'_>, table: &str, error: &PrepareError
     if is_other { other_layout(wanted, table, &error.to_string()) } else { wanted.not_now(error) }
 }
 
-/// When the nodes write their commit log to disk: the word of their setting; none if they do not say.
-pub(crate) async fn commitlog_sync(session: &Session) -> Option<String> {
-    // Cassandra has it in a table, ScyllaDB in another one.
-    for table in ["system_views.settings", "system.config"] {
-        let cql = format!("SELECT value FROM {table} WHERE name = 'commitlog_sync'");
-        let Ok(found) = session.query_unpaged(cql, &[]).await else { continue };
-        let Ok(rows) = found.into_rows_result() else { continue };
-        if let Ok(Some((value,))) = rows.maybe_first_row::<(String,)>() {
-            return Some(value.trim_matches('"').to_owned());
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,10 +16,11 @@ use crate::failure::{Asked, unreachable};
 use crate::keyspace::{Keyspace, is_decided};
 use crate::place::Place;
 use crate::readiness::Readiness;
-use crate::schema::{self, Wanted};
+use crate::schema::Wanted;
 use crate::sessions::Sessions;
 use crate::settings::Settings;
 use crate::start_error::StartError;
+use crate::synced::is_synced;
 use crate::warnings::Warnings;
 
 /// What all event loops share.
@@ -57,7 +58,7 @@ impl Shared {
     pub(crate) async fn connect(settings: &Settings, wall_us: WallUs) -> Result<Shared, StartError> {
         let session = connect::connect(settings, Serve::Threads).await?;
         let place = Place::find(&session, settings).await?;
-        let is_synced = is_synced(&session, settings.durability).await?;
+        let is_synced = is_synced(&session, &place.datacenter, settings.durability).await?;
         let keyspaces = (0..=place.replicas_max).map(|_| OnceLock::new()).collect();
         let shared = Shared {
             session: Arc::new(session),
@@ -116,15 +117,22 @@ impl Shared {
         tokio::time::timeout(timeout, work).await.unwrap_or_else(|_| Err(asked.timed_out(timeout)))
     }
 
-    /// Refuses what would not be as durable as the request asks for.
+    /// Refuses what would not be as durable as the request asks for, or may not be.
     pub(crate) fn check_durability(&self, context: &Context) -> Result<(), Error> {
-        if context.durability == Some(Durability::Always) && self.is_synced == Some(false) {
-            return Err(Error::Unsupported(
-                "fsync=always: the nodes of Cassandra have commitlog_sync periodic, so they acknowledge a write before it is on \
-                 disk; set it to batch or group in cassandra.yaml",
-            ));
+        if context.durability != Some(Durability::Always) {
+            return Ok(());
         }
-        Ok(())
+        match self.is_synced {
+            Some(true) => Ok(()),
+            Some(false) => Err(Error::Unsupported(
+                "fsync=always: nodes of Cassandra have commitlog_sync periodic, so they acknowledge a write before it is on disk; set it \
+                 to batch or group in cassandra.yaml",
+            )),
+            None => Err(Error::Unsupported(
+                "fsync=always: nodes of Cassandra did not say what their commitlog_sync is, so it is not known whether they acknowledge a \
+                 write before it is on disk; GRANT SELECT ON system_views.settings TO the user of --cassandra-user, and start this again",
+            )),
+        }
     }
 
     /// Refuses what only Cassandra can decide.
@@ -147,20 +155,5 @@ impl Shared {
     /// Whether one of the nodes can be asked.
     fn has_a_connection(&self) -> bool {
         self.session.get_cluster_state().get_nodes_info().iter().any(|node| node.is_connected())
-    }
-}
-
-/// Whether nodes sync before they acknowledge; an error if they do not, and have to.
-async fn is_synced(session: &Session, durability: Durability) -> Result<Option<bool>, StartError> {
-    let Some(found) = schema::commitlog_sync(session).await else {
-        tracing::warn!(
-            "Cassandra does not say what its commitlog_sync is: it is not known when writes are on disk"
-        );
-        return Ok(None);
-    };
-    let is_synced = found == "batch" || found == "group";
-    match durability {
-        Durability::Always if !is_synced => Err(StartError::NotSynced { found }),
-        _ => Ok(Some(is_synced)),
     }
 }

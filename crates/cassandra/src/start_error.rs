@@ -76,6 +76,16 @@ pub enum StartError {
         /// What it is.
         found: String,
     },
+    /// They might be lost.
+    #[error(
+        "--fsync is 'always', but nodes of Cassandra do not say what their commitlog_sync is ({reason}): it is not known whether a write \
+         is acknowledged before it is on disk. GRANT SELECT ON system_views.settings TO the user of --cassandra-user, or accept that with \
+         --fsync everysec"
+    )]
+    SyncUnknown {
+        /// Why not.
+        reason: String,
+    },
     /// A keyspace is missing, and may not be made.
     #[error("{reason}; have somebody with the right to do so run:\n{cql}")]
     NoKeyspace {

@@ -18,6 +18,14 @@ use crate::start_error::StartError;
 /// How long a door goes by what it was told.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
+/// A statement that this node is asked, and no other one.
+pub(crate) fn asked_of(node: &Arc<Node>, cql: &str) -> Statement {
+    let mut statement = Statement::new(cql);
+    let target = NodeIdentifier::Node(Arc::clone(node));
+    statement.set_load_balancing_policy(Some(SingleTargetLoadBalancingPolicy::new(target, None)));
+    statement
+}
+
 /// Asks for as long as the driver is there.
 pub(crate) async fn watch(shared: Weak<Shared>) {
     let mut agreement = Agreement::default();
@@ -61,9 +69,7 @@ impl Shared {
     }
 
     async fn schema_version(&self, node: &Arc<Node>) -> Option<(String, String)> {
-        let mut statement = Statement::new("SELECT schema_version FROM system.local WHERE key = 'local'");
-        let target = NodeIdentifier::Node(Arc::clone(node));
-        statement.set_load_balancing_policy(Some(SingleTargetLoadBalancingPolicy::new(target, None)));
+        let statement = asked_of(node, "SELECT schema_version FROM system.local WHERE key = 'local'");
         let rows = self.session.query_unpaged(statement, &[]).await.ok()?.into_rows_result().ok()?;
         let (version,) = rows.maybe_first_row::<(CqlValue,)>().ok()??;
         Some((node.address.to_string(), version.as_uuid()?.to_string()))

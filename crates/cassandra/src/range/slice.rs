@@ -105,11 +105,8 @@ impl Slice {
     /// Reads the next page.
     pub(super) async fn filled(mut self, at: At, page: Page) -> Result<Slice, Error> {
         let Some(bounds) = self.rest.take() else { return Ok(self) };
-        let mut rows = at.page(self.bucket, &bounds, page).await?;
-        self.rest = match rows.last() {
-            Some(last) if rows.len() >= page.rows => Some(bounds.beyond(&last.key, page.is_reverse)),
-            _ => None,
-        };
+        let (mut rows, rest) = at.page(self.bucket, bounds, page).await?;
+        self.rest = rest;
         let others = rows.split_off(page.fitting(&rows));
         self.rows.extend(at.values_in(self.bucket, rows).await?);
         self.rows.extend(others);
@@ -118,20 +115,30 @@ impl Slice {
 }
 
 impl At {
-    /// The next rows of a bucket, without their values.
-    async fn page(&self, bucket: i32, bounds: &Bounds, page: Page) -> Result<Vec<Record>, Error> {
+    /// The next rows of a bucket, without their values, and what is left behind them.
+    async fn page(
+        &self,
+        bucket: i32,
+        bounds: Bounds,
+        page: Page,
+    ) -> Result<(Vec<Record>, Option<Bounds>), Error> {
         let entities = &self.keyspace.entities;
         let statement = if page.is_reverse { &entities.page_back } else { &entities.page };
         let values = (bucket, &bounds.from, &bounds.to, page.rows as i32);
         let found = self.rows(statement, values, self.read()).await?;
         let wrong = |error: &dyn std::fmt::Display| unreachable(format_args!("Cassandra's answer: {error}"));
-        let mut rows = Vec::with_capacity(page.rows);
+        let (mut rows, mut read, mut last) = (Vec::with_capacity(page.rows), 0, None);
         for row in found.rows::<(Bytes, Column)>().map_err(|error| wrong(&error))? {
             let (key, etag) = row.map_err(|error| wrong(&error))?;
-            let mark = self.mark_of(&key, etag.as_deref().unwrap_or_default())?;
-            rows.push(Record::unread(key, mark));
+            read += 1;
+            // Without it there is only a key left of an INSERT, over which an UPDATE was that has expired.
+            if let Some(etag) = etag {
+                rows.push(Record::unread(key.clone(), self.mark_of(&key, &etag)?));
+            }
+            last = Some(key);
         }
-        Ok(rows)
+        let last = last.filter(|_| read >= page.rows);
+        Ok((rows, last.map(|last| bounds.beyond(&last, page.is_reverse))))
     }
 }
 

@@ -64,8 +64,10 @@ impl At {
         let wrong = |error: &dyn std::fmt::Display| unreachable(format_args!("Cassandra's answer: {error}"));
         for row in rows.rows::<(Bytes, Column, Column)>().map_err(|error| wrong(&error))? {
             let (key, etag, value) = row.map_err(|error| wrong(&error))?;
-            let mark = self.mark_of(&key, etag.as_deref().unwrap_or_default())?;
-            found.insert(key, (mark, value));
+            if let Some(etag) = etag {
+                let mark = self.mark_of(&key, &etag)?;
+                found.insert(key, (mark, value));
+            }
         }
         Ok(found)
     }

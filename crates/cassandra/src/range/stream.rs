@@ -125,6 +125,7 @@ impl RangePieces {
             rows.iter_mut().for_each(|merged: &mut MergedRow| merged.row.value = RecordValue::Unread);
         }
         // What was written in between may expire by now.
+        let now_ms = self.at.shared.clock.wall_ms();
         let records = rows.into_iter().map(|merged: MergedRow| merged.row);
         self.ready.extend(records.filter(|record| !record.mark.stamp.is_expired(now_ms)));
         self.left -= self.ready.len() as u64;

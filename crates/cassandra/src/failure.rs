@@ -161,6 +161,11 @@ pub(crate) fn of_store(error: Error) -> StoreError {
     }
 }
 
+/// The same where the service is asked.
+pub(crate) fn of_upload(error: Error) -> Error {
+    Error::Store(of_store(error))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,6 +221,8 @@ mod tests {
         let few = of_store(Asked::write(TWO_OF_THREE).timed_out(Duration::from_secs(5)));
         assert!(matches!(&few, StoreError::TooFewReplicas(few) if !few.may_have_happened), "{few}");
         assert!(matches!(of_store(unreachable("why")), StoreError::Unreachable { .. }));
+        let few = of_upload(Asked::write(TWO_OF_THREE).timed_out(Duration::from_secs(5)));
+        assert!(!few.may_have_happened(), "no row was sent: {few}");
     }
 
     /// It did not say that there were too many tombstones, which is what somebody has to know.

@@ -5,7 +5,7 @@ use ladoga_model::HybridClock;
 use ladoga_service::{Error, Later, StoreError, Upload};
 
 use crate::at::At;
-use crate::failure::{of_store, unreachable};
+use crate::failure::{of_store, of_upload, unreachable};
 use crate::keyspace::UploadName;
 use crate::pieces::PIECE_BYTES;
 
@@ -40,7 +40,7 @@ impl PiecesIn {
         let name = UploadName { key: Bytes::copy_from_slice(key), upload: at.shared.clock.next() };
         let (key, upload) = name.columns();
         let values = (at.keyspace.bucket(key), key, &upload[..], name.written());
-        at.run(&at.keyspace.pieces.begin, values, at.write()).await?;
+        at.run(&at.keyspace.pieces.begin, values, at.write()).await.map_err(of_upload)?;
         let begun = Begun { at, name: Some(name) };
         Ok(PiecesIn { begun, rest: BytesMut::new(), pieces: 0, length: 0 })
     }

@@ -16,10 +16,9 @@ use scylla::statement::Consistency;
 
 use crate::at::At;
 use crate::failure::unreachable;
-use crate::keyspace::{UploadName, is_decided};
+use crate::keyspace::UploadName;
 use crate::read::{Part, not_ours};
 use crate::row::decode_version;
-use crate::settings::Writes;
 use crate::shared::Shared;
 use crate::upload::age_ms;
 
@@ -77,16 +76,14 @@ impl Look {
     }
 }
 
-/// How a row is read that may name pieces which are removed if it does not.
-const fn last_look(writes: Writes) -> Consistency {
-    if is_decided(writes) {
-        // A write that some have accepted, and that was not finished, is finished by this, or can be no more.
-        Consistency::Serial
-    } else {
-        // A row need not be on more than one of the nodes, and that one may have been away.
-        Consistency::All
-    }
-}
+/// How a row is read that may name pieces which are removed if it does not. Both ways, however this door writes: there may be rows from
+/// before that was changed.
+const LAST_LOOKS: [Consistency; 2] = [
+    // A lightweight transaction that some have accepted, and that was not finished, is finished by this, or can be no more.
+    Consistency::Serial,
+    // A plain row need not be on more than one of the nodes, and that one may have been away.
+    Consistency::All,
+];
 
 /// Looks for as long as the driver is there.
 pub(crate) async fn sweep(shared: Weak<Shared>) {
@@ -176,9 +173,11 @@ impl At {
             look.unnamed.note(name.clone(), since_ms);
             return Ok(());
         }
-        if self.is_named(name, last_look(self.shared.settings.writes)).await? {
-            before.0.remove(name);
-            return Ok(());
+        for consistency in LAST_LOOKS {
+            if self.is_named(name, consistency).await? {
+                before.0.remove(name);
+                return Ok(());
+            }
         }
         self.remove_pieces(name).await?;
         self.shared.counts.swept.fetch_add(1, Ordering::Relaxed);

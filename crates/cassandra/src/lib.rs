@@ -5,7 +5,7 @@
 //! - `driver`: the connections and their threads; `connect`: how they are made; `place`: where keys live; `shared`: what all event
 //!   loops share; `at`: what a request goes by
 //! - `loop_session`: the connections of one event loop; `sessions`: those of all, for figures
-//! - `schema`: keyspaces and tables; `tables`: their columns; `keyspace`: the statements of one of them
+//! - `schema`: keyspaces and tables; `tables`: their columns; `making`: who waits for them; `keyspace`: the statements of one of them
 //! - `service`: the operations
 //! - `read`: of one key; `write`: by the newest timestamp; `decide`: writes that Cassandra decides about
 //! - `upload`, `pieces`: values that do not fit into a row; `sweep`: pieces that no row names any more
@@ -29,6 +29,7 @@ mod keyspace;
 mod latency;
 mod lifetime;
 mod loop_session;
+mod making;
 mod metrics;
 mod pieces;
 mod place;

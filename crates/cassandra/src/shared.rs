@@ -7,13 +7,14 @@ use ladoga_model::Durability;
 use ladoga_service::{Context, Error};
 use scylla::client::session::Session;
 use tokio::runtime::Handle;
-use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use crate::attempts::Attempts;
 use crate::clock::{DoorClock, WallUs};
 use crate::connect::{self, Serve};
 use crate::failure::{Asked, unreachable};
 use crate::keyspace::{Keyspace, is_decided};
+use crate::making::Making;
 use crate::place::Place;
 use crate::readiness::Readiness;
 use crate::schema::Wanted;
@@ -40,9 +41,14 @@ pub(crate) struct Shared {
     /// Whether a write is on disk when it is acknowledged, if Cassandra says.
     is_synced: Option<bool>,
     /// By how many copies their keys have.
-    keyspaces: Vec<OnceLock<Arc<Keyspace>>>,
-    /// Held while a keyspace is made.
-    making: Mutex<()>,
+    keyspaces: Vec<Slot>,
+}
+
+/// Where a keyspace is once it is made.
+#[derive(Default)]
+struct Slot {
+    made: OnceLock<Arc<Keyspace>>,
+    making: Making<Result<Arc<Keyspace>, StartError>>,
 }
 
 /// What a door counts.
@@ -59,7 +65,7 @@ impl Shared {
         let session = connect::connect(settings, Serve::Threads).await?;
         let place = Place::find(&session, settings).await?;
         let is_synced = is_synced(&session, &place.datacenter, settings.durability).await?;
-        let keyspaces = (0..=place.replicas_max).map(|_| OnceLock::new()).collect();
+        let keyspaces = (0..=place.replicas_max).map(|_| Slot::default()).collect();
         let shared = Shared {
             session: Arc::new(session),
             sessions: Sessions::default(),
@@ -73,38 +79,52 @@ impl Shared {
             warnings: Warnings::default(),
             is_synced,
             keyspaces,
-            making: Mutex::new(()),
         };
         shared.make(shared.place.replicas_max).await?;
         Ok(shared)
     }
 
-    async fn make(&self, from: u32) -> Result<&Arc<Keyspace>, StartError> {
-        let _making = self.making.lock().await;
+    async fn make(&self, from: u32) -> Result<Arc<Keyspace>, StartError> {
         let slot = &self.keyspaces[from as usize];
-        if let Some(made) = slot.get() {
-            return Ok(made);
-        }
         let wanted = Wanted { from, place: &self.place, writes: self.settings.writes };
         let made = Keyspace::prepare(&self.session, wanted, &self.attempts).await?;
-        Ok(slot.get_or_init(|| Arc::new(made)))
+        Ok(Arc::clone(slot.made.get_or_init(|| Arc::new(made))))
     }
 
     /// The keyspace of keys with so many copies; made at its first use.
-    pub(crate) async fn keyspace(&self, from: u32) -> Result<Arc<Keyspace>, Error> {
+    pub(crate) async fn keyspace(self: &Arc<Shared>, from: u32) -> Result<Arc<Keyspace>, Error> {
         let Some(slot) = self.keyspaces.get(from as usize) else {
             return Err(unreachable(format_args!("no key has {from} copies here")));
         };
-        match slot.get() {
+        match slot.made.get() {
             Some(made) => Ok(Arc::clone(made)),
             // In a box: this is the larger part of what would lie in memory for each request.
-            None => Box::pin(self.make(from)).await.map(Arc::clone).map_err(unreachable),
+            None => Box::pin(self.made(slot, from)).await,
+        }
+    }
+
+    /// Waits for it as long as a request may take. It can take longer: then it is there for a later one.
+    async fn made(self: &Arc<Shared>, slot: &Slot, from: u32) -> Result<Arc<Keyspace>, Error> {
+        let make = || {
+            let shared = Arc::clone(self);
+            async move { shared.make(from).await }
+        };
+        let timeout_ms = self.settings.timeout_ms;
+        match timeout(Duration::from_millis(timeout_ms), slot.making.result(&self.runtime, make)).await {
+            Ok(Some(made)) => made.map_err(unreachable),
+            Ok(None) => Err(unreachable("the door is stopping")),
+            Err(_) => {
+                let keyspace = self.place.keyspace_of(from);
+                Err(unreachable(format_args!(
+                    "the keyspace {keyspace} is used for the first time, and is not ready after {timeout_ms} ms"
+                )))
+            }
         }
     }
 
     /// Those that were used so far.
     pub(crate) fn keyspaces(&self) -> impl Iterator<Item = &Arc<Keyspace>> {
-        self.keyspaces.iter().filter_map(OnceLock::get)
+        self.keyspaces.iter().filter_map(|slot| slot.made.get())
     }
 
     /// What takes several statements has the time of one request.
@@ -113,8 +133,8 @@ impl Shared {
         asked: Asked,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        let timeout = Duration::from_millis(self.settings.timeout_ms);
-        tokio::time::timeout(timeout, work).await.unwrap_or_else(|_| Err(asked.timed_out(timeout)))
+        let time = Duration::from_millis(self.settings.timeout_ms);
+        timeout(time, work).await.unwrap_or_else(|_| Err(asked.timed_out(time)))
     }
 
     /// Refuses what would not be as durable as the request asks for, or may not be.

@@ -14,6 +14,7 @@ use crate::support::{
 fn what_nodes_that_die_have_a_part_in_is_neither_lost_nor_denied() {
     let Some(mut nodes) = cassandra(3, Setup::open(CommitLogSync::Batch)) else { return };
     doors_that_start_at_the_same_moment(&nodes);
+    pieces_are_swept_that_this_door_knows_nothing_of(&nodes);
     what_was_agreed_on_may_have_happened(&mut nodes);
     nodes.node(2).spawn().expect("a node that starts");
     nodes.node(2).wait_until_it_answers();
@@ -41,6 +42,23 @@ fn doors_that_start_at_the_same_moment(nodes: &Nodes) {
             assert_eq!(other.connect().request("GET", &target, None).text(), "value");
         }
     }
+}
+
+/// Only requests with this number of copies made a door look there.
+fn pieces_are_swept_that_this_door_knows_nothing_of(nodes: &Nodes) {
+    let small = |launch: Launch| launch.flag("--cassandra-keyspace", "small");
+    let target = format!("{}&replicas=1/1", entity("key"));
+    let mut door = door_with(nodes, small);
+    let put = door.connect().request("PUT", &target, Some(&value(1, 1 << 20)));
+    assert_eq!(put.status, 201, "{put:?}");
+    assert_eq!(door.connect().request("DELETE", &target, None).status, 202);
+    door.stop();
+    let door = door_with(nodes, |launch| small(launch).env("LADOGA_CASSANDRA_PIECES_KEEP_MS", "200"));
+    wait_until("the pieces that are removed", || metric(&door, "pieces_swept") == 1);
+}
+
+fn metric(door: &Node, name: &str) -> u64 {
+    door.metrics().sum(&format!("ladoga_cassandra_{name}_total"), &[]).expect(name) as u64
 }
 
 /// Two are enough to agree on an increment, and all three were to be told of it: it was answered as one that had not happened, and who
@@ -75,15 +93,12 @@ fn begin(door: &Node, key: &str, replicas: &str, first: &[u8], length: usize) ->
     connection
 }
 
-/// The row of a value was on one node only, and that one was away when doors looked for what names the pieces: they were removed. Those
-/// with lightweight transactions did so for longer, as they asked a majority and had forgotten that rows may be of before.
+/// The row of a value was on one node only, and that one was away when doors looked for what names the pieces: they were removed. Doors
+/// with lightweight transactions did so for longer: they asked a majority, though there may be rows from before.
 fn pieces_stay_while_a_copy_of_their_row_is_away(nodes: &mut Nodes) {
     const PIECES_MIN: u64 = 6;
     let plain = |launch: Launch| launch.flag("--cassandra-keyspace", "swept");
     let mut door = door_with(nodes, plain);
-    let metric = |door: &Node, name: &str| {
-        door.metrics().sum(&format!("ladoga_cassandra_{name}_total"), &[]).expect(name) as u64
-    };
     let bytes = value(1, 2 << 20);
     let (first, rest) = bytes.split_at(1 << 20);
     let before = metric(&door, "statements");

@@ -59,7 +59,7 @@ impl Place {
     }
 
     /// How many copies the keys have of each keyspace that is there, as far as a node knows.
-    async fn existing(&self, session: &Session) -> Result<Vec<u32>, StartError> {
+    pub(crate) async fn existing(&self, session: &Session) -> Result<Vec<u32>, StartError> {
         let not_now = |error: &dyn std::fmt::Display| StartError::NotNow {
             keyspace: format!("{}_rf…", self.keyspace),
             reason: error.to_string(),

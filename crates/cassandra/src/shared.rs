@@ -84,10 +84,13 @@ impl Shared {
         Ok(shared)
     }
 
+    pub(crate) const fn wanted(&self, from: u32) -> Wanted<'_> {
+        Wanted { from, place: &self.place, writes: self.settings.writes }
+    }
+
     async fn make(&self, from: u32) -> Result<Arc<Keyspace>, StartError> {
         let slot = &self.keyspaces[from as usize];
-        let wanted = Wanted { from, place: &self.place, writes: self.settings.writes };
-        let made = Keyspace::prepare(&self.session, wanted, &self.attempts).await?;
+        let made = Keyspace::prepare(&self.session, self.wanted(from), &self.attempts).await?;
         Ok(Arc::clone(slot.made.get_or_init(|| Arc::new(made))))
     }
 

@@ -16,7 +16,7 @@ use scylla::statement::Consistency;
 
 use crate::at::At;
 use crate::failure::unreachable;
-use crate::keyspace::UploadName;
+use crate::keyspace::{Keyspace, UploadName};
 use crate::read::{Part, not_ours};
 use crate::row::decode_version;
 use crate::shared::Shared;
@@ -95,8 +95,7 @@ pub(crate) async fn sweep(shared: Weak<Shared>) {
         };
         tokio::time::sleep(Duration::from_millis(pause_ms)).await;
         let Some(shared) = shared.upgrade() else { return };
-        let keyspaces: Vec<_> = shared.keyspaces().map(Arc::clone).collect();
-        for keyspace in keyspaces {
+        for keyspace in shared.existing_keyspaces().await {
             let (from, replicas) = (keyspace.from, Replicas::majority_of(keyspace.from));
             let at =
                 At { session: Arc::clone(&shared.session), shared: Arc::clone(&shared), keyspace, replicas };
@@ -110,6 +109,27 @@ pub(crate) async fn sweep(shared: Weak<Shared>) {
                 );
             }
         }
+    }
+}
+
+impl Shared {
+    /// Also those that no request here has asked for. They are prepared for one look: whatever becomes of them, this door is ready.
+    async fn existing_keyspaces(&self) -> Vec<Arc<Keyspace>> {
+        let mut keyspaces: Vec<_> = self.keyspaces().map(Arc::clone).collect();
+        let existing = self.place.existing(&self.session).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "pieces of values are looked for where requests were only");
+            Vec::new()
+        });
+        for from in existing.into_iter().filter(|from| *from <= self.place.replicas_max) {
+            if keyspaces.iter().any(|keyspace| keyspace.from == from) {
+                continue;
+            }
+            match Keyspace::prepare(&self.session, self.wanted(from), &self.attempts).await {
+                Ok(keyspace) => keyspaces.push(Arc::new(keyspace)),
+                Err(error) => tracing::warn!(%error, "pieces of values are not looked for in this keyspace"),
+            }
+        }
+        keyspaces
     }
 }
 

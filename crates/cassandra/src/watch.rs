@@ -11,7 +11,7 @@ use scylla::value::CqlValue;
 use tokio::time::Instant;
 
 use crate::readiness::{Agreement, Versions};
-use crate::schema::{self, Wanted};
+use crate::schema;
 use crate::shared::Shared;
 use crate::start_error::StartError;
 
@@ -50,8 +50,7 @@ impl Shared {
     async fn obstacles_of_keyspaces(&self) -> Vec<String> {
         let mut obstacles = Vec::new();
         for keyspace in self.keyspaces() {
-            let wanted = Wanted { from: keyspace.from, place: &self.place, writes: self.settings.writes };
-            match schema::check(&self.session, wanted).await {
+            match schema::check(&self.session, self.wanted(keyspace.from)).await {
                 Ok(()) | Err(StartError::NotNow { .. }) => {}
                 Err(error) => obstacles.push(error.to_string()),
             }

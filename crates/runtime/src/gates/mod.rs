@@ -2,10 +2,12 @@
 //!
 //! - `address`: whom a share belongs to
 //! - `rate`: how fast a client makes progress while the node waits for it
+//! - `candidates`: which of those who may have to give way do
 //! - `share`: decides who is admitted and who gives way; pure
 //! - `gate`: the same for tasks of several threads
 
 mod address;
+mod candidates;
 mod gate;
 mod rate;
 mod share;

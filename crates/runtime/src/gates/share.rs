@@ -1,10 +1,10 @@
-use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 
 use slab::Slab;
 
 use super::address::Address;
-use super::rate::{Rate, STALLED_BYTES_PER_SECOND, Standing};
+use super::candidates::{Candidate, Wanted, Wish, choose};
+use super::rate::{Rate, Standing};
 
 /// A holder this fast never gives way: to hold all the places at this rate takes a real load.
 pub(super) const HEALTHY_BYTES_PER_SECOND: u64 = 128 << 10;
@@ -55,9 +55,6 @@ struct Holder {
 /// There is no room, and no holder has to give way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Full;
-
-/// The order in which holders give way, smallest first.
-type Rank = (bool, Reverse<u64>, u64, u64);
 
 impl FairShare {
     pub(super) fn new(max: u64, window_ms: u64) -> FairShare {
@@ -213,63 +210,32 @@ impl FairShare {
     /// The holders that have to give way so that there is room for `amount` more.
     fn in_the_way(&self, address: Address, asker: Option<usize>, amount: u64) -> Result<Vec<usize>, Full> {
         let own = asker.map_or(0, |asker| self.holders[asker].granted);
-        let of_address = |sums: &HashMap<Address, u64>| sums.get(&address).copied().unwrap_or_default();
-        let (is_short, exceeds) = (
-            |wanted: u64| wanted > own && wanted + amount > self.max,
-            |held: u64| address.is_client() && held > own && held + amount > self.address_max(),
-        );
-        if !is_short(self.wanted) && !exceeds(of_address(&self.by_address)) {
+        let wish = Wish { address, amount, own, max: self.max, address_max: self.address_max() };
+        let of_address = self.by_address.get(&address).copied().unwrap_or_default();
+        let wanted = Wanted { of_all: self.wanted, of_address };
+        if wish.fits(wanted) {
             return Ok(Vec::new());
         }
-        let (mut sums, mut wanted, mut displaced) = (self.by_address.clone(), self.wanted, Vec::new());
-        while is_short(wanted) || exceeds(of_address(&sums)) {
-            let only_own = exceeds(of_address(&sums));
-            let candidates = self.holders.iter().filter(|(number, holder)| {
-                Some(*number) != asker
-                    && !displaced.contains(number)
-                    && (!only_own || holder.address == address)
-            });
-            let would_have = of_address(&sums) + amount;
-            let ranked = candidates.filter_map(|(number, holder)| {
-                self.rank(holder, &sums, address, would_have).map(|rank| (rank, number))
-            });
-            let (_, first) = ranked.min().ok_or(Full)?;
-            let Holder { address: of, granted, .. } = self.holders[first];
-            wanted -= granted;
-            *sums.get_mut(&of).expect("it holds something") -= granted;
-            displaced.push(first);
-        }
-        Ok(displaced)
+        let others = self.holders.iter().filter(|(number, _)| Some(*number) != asker);
+        let candidates = others.filter_map(|(number, holder)| self.candidate(number, holder));
+        choose(wish, wanted, &self.by_address, candidates.collect())
     }
 
-    /// The rank of a holder if it may have to give way to `address`, which would then hold `would_have`; `None` if it does not
-    /// have to.
-    fn rank(
-        &self,
-        holder: &Holder,
-        sums: &HashMap<Address, u64>,
-        address: Address,
-        would_have: u64,
-    ) -> Option<Rank> {
+    /// A holder as one that may have to give way; `None` if it does not, whoever asks.
+    fn candidate(&self, number: usize, holder: &Holder) -> Option<Candidate> {
         if holder.is_displaced || holder.promised > 0 {
             return None;
         }
         let stalled_ms = if holder.address.is_client() { STALLED_MS } else { self.window_ms };
-        let (is_fresh, rate) = match holder.rate.standing(self.now_ms, self.window_ms, stalled_ms) {
+        let (is_fresh, bytes_per_second) = match holder.rate.standing(self.now_ms, self.window_ms, stalled_ms)
+        {
             Standing::Served => return None,
             Standing::Fresh { bytes_per_second } => (true, bytes_per_second),
             Standing::Judged { bytes_per_second } => (false, bytes_per_second),
         };
-        let has = sums.get(&holder.address).copied().unwrap_or_default();
-        let gives_way = if rate >= HEALTHY_BYTES_PER_SECOND {
-            false
-        } else if is_fresh {
-            // A node stands for many clients: how much it has says nothing about any of them.
-            holder.address != address && has > would_have && holder.address.is_client() && address.is_client()
-        } else {
-            rate < STALLED_BYTES_PER_SECOND || holder.address == address || has >= would_have
-        };
-        gives_way.then_some((is_fresh, Reverse(has), rate, holder.arrival))
+        let Holder { address, granted, arrival, .. } = *holder;
+        let gives_way = bytes_per_second < HEALTHY_BYTES_PER_SECOND;
+        gives_way.then_some(Candidate { number, address, granted, is_fresh, bytes_per_second, arrival })
     }
 
     /// How much is held, by those displaced too.

@@ -1,4 +1,4 @@
-use crate::support::{Connection, Launch, Node, entity, range, value};
+use crate::support::{Connection, Launch, Node, Port, entity, range, value, wait_until};
 
 const MIB: u64 = 1 << 20;
 const MEMORY: u64 = 16 * MIB;
@@ -215,7 +215,7 @@ fn a_client_that_never_reads_is_disconnected() {
     let mut stalled = node.connect();
     stalled.send_request("GET", &range("key", None), None);
     assert_eq!(stalled.response_head().status, 200);
-    crate::support::wait_until("an answer that is given up", || {
+    wait_until("an answer that is given up", || {
         node.metrics().sum("ladoga_responses_aborted_total", &[]).is_some_and(|count| count > 0.0)
     });
     // What it gets in the end is visibly not all.
@@ -240,5 +240,52 @@ fn clients_that_pipeline_and_never_read_cost_little() {
     check_memory(&node, "with 16 clients that asked for 10 MB each and read nothing");
     for _ in 0..100 {
         assert!(greedy[2].response().body == value(5, 100_000));
+    }
+}
+
+/// Up to 4 MiB of values waited for each of these, and counted nowhere.
+#[test]
+fn answers_in_memory_that_nobody_reads_go_away() {
+    const CLIENTS: usize = 200;
+    /// So many may have room, or all of their answers in the buffers of sockets.
+    const LEFT: usize = 20;
+    const LONGEST_INLINE: usize = (256 << 10) - 1;
+    let port = Port::claim();
+    let launch = Launch::patient().flag("--memory", "16MiB").flag("--threads", "1");
+    let mut node = launch.flag("--resp", &port.address().to_string()).start();
+    let mut writer = node.connect();
+    for index in 0..16 {
+        writer.put(format!("key{index:02}"), &value(index, LONGEST_INLINE));
+    }
+    drop(writer);
+    node.restart();
+    let keys: String = (0..16).map(|index| format!(" key{index:02}")).collect();
+    let get = format!("GET {} HTTP/1.1\r\nHost: h\r\n\r\n", entity("key07"));
+    for (what, address, request) in [
+        ("MGET", port.address(), format!("MGET{keys}\r\n").repeat(4)),
+        ("GET", node.address(), get.repeat(64)),
+    ] {
+        let evicted =
+            || node.metrics().sum("ladoga_slow_clients_evicted_total", &["value"]).expect("a count");
+        let before = evicted();
+        let mut clients: Vec<Connection> = (0..CLIENTS).map(|_| Connection::open(address)).collect();
+        for client in &mut clients {
+            client.limit_receiving_to(4 << 10);
+            client.send(&request);
+        }
+        wait_until("clients that give way", || evicted() - before >= (CLIENTS - LEFT) as f64);
+        // The allocator gives back what the values had while others are served.
+        wait_until(&format!("memory that is free again beside clients that do not read {what}"), || {
+            check_service(&node);
+            node.resident_bytes() < MEMORY + OVERHEAD
+        });
+    }
+    // Who reads is sent everything.
+    let mut reader = node.connect();
+    for _ in 0..64 {
+        reader.send(&get);
+    }
+    for _ in 0..64 {
+        assert!(reader.response().body == value(7, LONGEST_INLINE));
     }
 }

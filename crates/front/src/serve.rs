@@ -13,7 +13,7 @@ use ladoga_tls::Failure;
 
 use crate::connection::{
     Core, Departure, Following, Link, NoRequest, StreamError, Streamed, Upcoming, hear_out, write_all,
-    write_changes, write_stream, yield_once,
+    write_changes, write_counted, write_stream, yield_once,
 };
 use crate::door::Door;
 use crate::handlers::{self, Audited, Outcome, Reply, announced_bytes, end_traced, known_bytes, tell_slow};
@@ -232,7 +232,7 @@ async fn write_answer(core: &Core, link: &Link, answer: &Answer) -> io::Result<(
     let content = if has_no_body { &[] } else { content };
     link.sent(content.len() as u64);
     if content.len() > COPIED_BYTES_MAX {
-        return write_all(link, content).await;
+        return write_counted(link, content).await;
     }
     link.http().send(content);
     if link.http().unsent().len() > ANSWERS_BYTES_MAX {

@@ -24,7 +24,7 @@ mod one_shot;
 mod supervisor;
 mod traces;
 
-pub use gates::{Address, Displaced, Gate, OverCapacity, Permit};
+pub use gates::{Address, Displaced, Gate, HEALTHY_BYTES_PER_SECOND, OverCapacity, Permit};
 pub use hot::{AccessKind, HotKeys, HotList, HotName, HotReport};
 pub use keepalive::KEEP_ALIVE;
 pub use line_limit::LineLimit;

@@ -19,6 +19,7 @@ use super::ending::Ending;
 use super::guest::Guest;
 use super::handshake::shake_hands;
 use super::socket::{Departure, Socket};
+use super::unread::Unread;
 use super::upcoming::{NoRequest, Upcoming};
 use crate::auth::{Caller, Guard, Unauthorized};
 use crate::http::{HEADERS_BYTES_MAX, REQUEST_LINE_BYTES_MAX};
@@ -42,6 +43,7 @@ pub struct Link {
     guest: Guest,
     /// What the log of slow requests would have of the request in turn.
     pub(crate) asked: Asked,
+    pub(super) unread: Unread,
     /// Whether what arrives of a body is still to be charged.
     charges_pieces: Cell<bool>,
     /// Whether another event loop is to serve it.
@@ -67,6 +69,7 @@ impl Link {
             address: Cell::new(None),
             guest: Guest::default(),
             asked: Asked::default(),
+            unread: Unread::default(),
             charges_pieces: Cell::new(false),
             ending: Ending::none(),
         }
@@ -325,6 +328,7 @@ impl Link {
                 }
                 let own = count.saturating_sub(ahead);
                 http.sent_elsewhere(own, own == bytes.len());
+                self.unread.written(count as u64);
                 Poll::Ready(if count == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(own) })
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),

@@ -5,7 +5,7 @@
 //! - `guest`: who asks
 //! - `link`: its bytes and its state, as all who deal with it share them
 //! - `socket`: its bytes, with TLS or without; `tcp`: its system calls; `handshake`: how TLS begins
-//! - `drain`: what the other side takes while nothing more can be written
+//! - `drain`: what the other side takes while nothing more can be written; `unread`: what that holds of memory
 //! - `upcoming`: what comes next on it; `together`: reads of different connections that come next
 //! - `peer`: one that another node has made
 //! - `stream`: answers that are too large for memory; `follow`: those that have no end
@@ -22,6 +22,7 @@ mod socket;
 mod stream;
 mod tcp;
 mod together;
+mod unread;
 mod upcoming;
 
 pub use core::Core;
@@ -33,6 +34,7 @@ pub use link::Link;
 pub(crate) use socket::{Departure, Socket};
 pub(crate) use stream::{
     SILENCE_MS_MAX, StreamError, Streamed, flush_unless_displaced, next_piece, wait_for_client, write_all,
-    write_stream,
+    write_counted, write_stream,
 };
+pub(crate) use unread::Unread;
 pub(crate) use upcoming::{NoRequest, Upcoming};

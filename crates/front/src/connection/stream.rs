@@ -2,8 +2,8 @@ use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
 
-use ladoga_http1::server::Connection;
-use ladoga_runtime::{Displaced, Permit};
+use ladoga_http1::server::{Connection, Overdue};
+use ladoga_runtime::{Displaced, Permit, Taken};
 use ladoga_server::Limits;
 use ladoga_service::{Later, Piece, Pieces, StoreError};
 
@@ -123,12 +123,18 @@ impl Link {
         self.socket.drain().uncounted(written)
     }
 
-    /// Has a client that takes something, however slowly, count as one that does. Its task looks at what that was.
+    /// Has a client that takes something, however slowly, count as one that does. Its task looks at what that was. One that is too slow
+    /// gives what its answer holds to others.
     pub(super) fn look_at_drain(&self, http: &mut Connection, now_ms: u64) {
         let taken = self.socket.look_at_drain();
         if taken > 0 {
             http.drained(taken, now_ms);
             self.ending.wake();
+        }
+        let room = (&self.core.bodies, self.address());
+        if self.unread.look(now_ms, taken, room) && self.ending.why().is_none() {
+            self.core.metrics.displaced(Taken::Value);
+            self.ending.end(Overdue::Answer);
         }
     }
 }
@@ -175,4 +181,10 @@ pub(crate) async fn write_all(link: &Link, mut bytes: &[u8]) -> io::Result<()> {
         bytes = &bytes[count..];
     }
     Ok(())
+}
+
+/// The same of an answer, which holds its memory until the client has taken it.
+pub(crate) async fn write_counted(link: &Link, bytes: &[u8]) -> io::Result<()> {
+    let _writing = link.unread.hold(bytes.len() as u64);
+    write_all(link, bytes).await
 }

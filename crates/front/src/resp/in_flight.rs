@@ -68,7 +68,7 @@ pub(super) struct InFlight {
     reads: usize,
     /// Those that they write, and nobody else may.
     writes: HashSet<u64>,
-    /// What replies hold that were there at once.
+    /// What replies hold that are there.
     held_bytes: u64,
 }
 
@@ -112,13 +112,17 @@ impl InFlight {
         context: &mut Context<'_>,
     ) {
         self.wave = wave;
-        let waiting = match serving.as_mut().poll(context) {
-            Poll::Ready(served) => Waiting::Served(served),
-            Poll::Pending => Waiting::Serving(serving),
+        let (waiting, held_bytes) = match serving.as_mut().poll(context) {
+            Poll::Ready(served) => {
+                let held_bytes = served.held_bytes();
+                (Waiting::Served(served), held_bytes)
+            }
+            Poll::Pending => (Waiting::Serving(serving), 0),
         };
         self.reads += reads;
         self.writes.extend(&writes);
-        self.waiting.push_back(Request { waiting, measured, reads, writes, held_bytes: 0 });
+        self.held_bytes += held_bytes;
+        self.waiting.push_back(Request { waiting, measured, reads, writes, held_bytes });
     }
 
     /// A request is served behind others that are not yet.
@@ -129,15 +133,29 @@ impl InFlight {
         self.waiting.push_back(Request { waiting, measured, reads: 0, writes, held_bytes });
     }
 
-    /// What the first of them comes to; none if there is none.
-    pub(super) fn poll_first(&mut self, context: &mut Context<'_>) -> Poll<Option<(Served, Measured)>> {
+    /// Has all of them go on.
+    fn poll_all(&mut self, context: &mut Context<'_>) {
         for request in &mut self.waiting {
             if let Waiting::Serving(serving) = &mut request.waiting
                 && let Poll::Ready(served) = serving.as_mut().poll(context)
             {
+                request.held_bytes = served.held_bytes();
+                self.held_bytes += request.held_bytes;
                 request.waiting = Waiting::Served(served);
             }
         }
+    }
+
+    /// The same while a reply before them is not taken. Answers what replies hold that wait for it.
+    #[cold]
+    pub(super) fn poll_behind(&mut self, context: &mut Context<'_>) -> u64 {
+        self.poll_all(context);
+        self.held_bytes
+    }
+
+    /// What the first of them comes to; none if there is none.
+    pub(super) fn poll_first(&mut self, context: &mut Context<'_>) -> Poll<Option<(Served, Measured)>> {
+        self.poll_all(context);
         match self.waiting.front() {
             None => return Poll::Ready(None),
             Some(Request { waiting: Waiting::Serving(_), .. }) => return Poll::Pending,
@@ -204,6 +222,25 @@ mod tests {
         }
         assert!(!in_flight.admits(&writes(&[])));
         assert!(in_flight.poll_first(&mut context).is_ready() && in_flight.admits(&writes(&[])));
+    }
+
+    #[test]
+    fn a_reply_is_held_as_soon_as_it_is_there_whether_the_one_before_it_is_taken_or_not() {
+        let mut context = Context::from_waker(Waker::noop());
+        let mut in_flight = InFlight::new();
+        let value = || Served::value(Some(Bytes::from(vec![0; HELD_BYTES_MAX as usize / 2])));
+        let mut turns = 2;
+        let later = std::future::poll_fn(move |_| {
+            turns -= 1;
+            if turns == 0 { Poll::Ready(value()) } else { Poll::Pending }
+        });
+        in_flight.begin(reads(1), Box::pin(async move { value() }), Measured::unknown(0), &mut context);
+        in_flight.begin(reads(1), Box::pin(later), Measured::unknown(0), &mut context);
+        assert!(in_flight.admits(&reads(1)));
+        assert!(in_flight.poll_behind(&mut context) > HELD_BYTES_MAX);
+        assert!(!in_flight.admits(&reads(1)));
+        assert!(in_flight.poll_first(&mut context).is_ready() && in_flight.admits(&reads(1)));
+        assert!(in_flight.poll_first(&mut context).is_ready() && in_flight.held_bytes == 0);
     }
 
     #[test]

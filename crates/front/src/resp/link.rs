@@ -9,14 +9,14 @@ use std::task::{Context, Poll, ready};
 use bytes::BytesMut;
 use ladoga_model::VALUE_BYTES_MAX;
 use ladoga_resp::{Parser, ParserLimits};
-use ladoga_runtime::{Address, Gate};
+use ladoga_runtime::{Address, Gate, Taken};
 use ladoga_tls::{Failure, NodeTls, Session};
 use tokio::net::TcpStream;
 
 use super::held::HeldPermits;
 use super::session::Told;
 use super::waits::{Interruption, Waits};
-use crate::connection::{Core, Departure, Ending, Socket, hear_out, shake_hands};
+use crate::connection::{Core, Departure, Ending, Socket, Unread, hear_out, shake_hands};
 
 /// After so long without a request, a connection keeps no buffers.
 const BUFFERS_KEPT_MS: u64 = 500;
@@ -41,6 +41,7 @@ pub(crate) struct RespLink {
     /// What it has told the event loop that served it before.
     told: Cell<Option<Told>>,
     pub(super) held: Rc<HeldPermits>,
+    pub(super) unread: Unread,
     /// Why it has to end, if it has to.
     pub(super) ending: Ending<Interruption>,
 }
@@ -90,6 +91,7 @@ impl RespLink {
             stays: Cell::new(false),
             told: Cell::new(told),
             held: Rc::new(HeldPermits::new(core.bodies.clone(), address)),
+            unread: Unread::default(),
             core,
             ending: Ending::none(),
         }
@@ -223,6 +225,7 @@ impl RespLink {
                 let own = count.saturating_sub(ahead);
                 buffers.waits.taken(count as u64, count == ahead + bytes.len());
                 self.held.rest(self.socket.drain().uncounted(count as u64));
+                self.unread.written(count as u64);
                 Poll::Ready(Ok(own))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
@@ -234,22 +237,30 @@ impl RespLink {
         }
     }
 
-    /// Has a client that takes something, however slowly, count as one that does. Its task looks at what that was.
+    /// Has a client that takes something, however slowly, count as one that does. Its task looks at what that was. One that is too slow
+    /// gives what its replies hold to others.
     fn look_at_drain(&self, waits: &mut Waits, now_ms: u64) {
         let taken = self.socket.look_at_drain();
         if taken > 0 {
             waits.drained(taken, now_ms);
             self.ending.wake();
         }
+        let room = (&self.core.bodies, self.address());
+        if self.unread.look(now_ms, taken, room) && self.ending.why().is_none() {
+            self.ending.end(Interruption::Displaced(Taken::Value));
+        }
     }
 
-    /// Writes all the bytes, and what is to be sent before.
-    pub(super) async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            let count = poll_fn(|context| self.poll_write_behind(context, bytes)).await?;
-            bytes = &bytes[count..];
+    /// Writes what is to be sent if there are no bytes, or all of them behind that.
+    pub(super) fn poll_write_all(&self, context: &mut Context<'_>, left: &mut &[u8]) -> Poll<io::Result<()>> {
+        if left.is_empty() {
+            return self.poll_flush(context);
         }
-        Ok(())
+        while !left.is_empty() {
+            let count = ready!(self.poll_write_behind(context, left))?;
+            *left = &left[count..];
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// The last reply is about to be sent. It has its own time, whatever made it the last. Answers whether the client was in the middle

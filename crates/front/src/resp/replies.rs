@@ -1,5 +1,7 @@
 //! How replies are written.
 
+use std::future::poll_fn;
+
 use bytes::Bytes;
 use ladoga_resp::{Reply, Request, write_array_head, write_bulk_head};
 use ladoga_runtime::Taken;
@@ -25,6 +27,8 @@ impl<K: KeyValue> Conversation<'_, K> {
         if is_written || (!self.session.wants_reply() && !matches!(served, Served::Last(_))) {
             return Ok(());
         }
+        let link = self.link;
+        let _writing = link.unread.hold(served.held_bytes());
         self.write_wanted(served).await
     }
 
@@ -59,7 +63,7 @@ impl<K: KeyValue> Conversation<'_, K> {
                 reply.write(&mut bytes, self.session.dialect);
                 drop(reply);
                 self.door.door.core.metrics.sent(bytes.len() as u64);
-                self.link.write_all(&bytes).await?;
+                self.write_all(&bytes).await?;
             }
             Served::Reply(Reply::Bulk(value)) if value.len() > COPIED_BYTES_MAX => {
                 self.write_bulk(&value).await?;
@@ -72,7 +76,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             }
         }
         if self.link.buffers().unsent().len() > REPLIES_BYTES_MAX {
-            self.link.flush().await?;
+            self.write_all(&[]).await?;
         }
         Ok(())
     }
@@ -82,11 +86,27 @@ impl<K: KeyValue> Conversation<'_, K> {
     }
 
     /// Writes a value from where it is.
-    async fn write_bulk(&self, value: &Bytes) -> Result<(), Parting> {
+    async fn write_bulk(&mut self, value: &Bytes) -> Result<(), Parting> {
         self.door.door.core.metrics.sent(value.len() as u64);
         write_bulk_head(&mut self.link.buffers().output, value.len() as u64);
-        self.link.write_all(value).await?;
+        self.write_all(value).await?;
         self.link.buffers().output.extend_from_slice(b"\r\n");
+        Ok(())
+    }
+
+    /// Writes what is to be sent, and then all the bytes. Requests behind them go on, and what their replies hold counts while the client
+    /// does not take these.
+    async fn write_all(&mut self, bytes: &[u8]) -> Result<(), Parting> {
+        let Conversation { link, in_flight, .. } = self;
+        let mut left = bytes;
+        poll_fn(|context| {
+            let written = link.poll_write_all(context, &mut left);
+            if written.is_pending() && !in_flight.is_empty() {
+                link.unread.hold_beside(in_flight.poll_behind(context));
+            }
+            written
+        })
+        .await?;
         Ok(())
     }
 
@@ -121,7 +141,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             bytes.truncate(left.min(bytes.len() as u64) as usize);
             left -= bytes.len() as u64;
             let next = (left > 0).then(|| next_piece(rest, &self.door.door.core.limits));
-            self.link.write_all(&bytes).await?;
+            self.write_all(&bytes).await?;
             self.door.door.core.metrics.sent(bytes.len() as u64);
             drop(bytes);
             piece = match next {
@@ -156,7 +176,10 @@ impl<K: KeyValue> Conversation<'_, K> {
         write_array_head(&mut self.link.buffers().output, request.len() - 1);
         for first in (1..request.len()).step_by(READS_MAX) {
             let numbers = first..request.len().min(first + READS_MAX);
-            for value in strings::values(call, request, numbers).await {
+            let values = strings::values(call, request, numbers).await;
+            let link = self.link;
+            let _writing = link.unread.hold(values.iter().map(Served::held_bytes).sum());
+            for value in values {
                 self.write_wanted(value).await?;
             }
             tokio::task::yield_now().await;

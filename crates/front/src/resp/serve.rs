@@ -131,7 +131,7 @@ pub(super) struct Conversation<'c, K> {
     pub(super) door: &'c Rc<RespDoor<K>>,
     pub(super) link: &'c Rc<RespLink>,
     pub(super) session: Session,
-    in_flight: InFlight,
+    pub(super) in_flight: InFlight,
     ahead: Ahead,
     /// What the request that arrives takes of the memory for values, if it is long.
     pub(super) room: Option<Rc<RequestRoom>>,

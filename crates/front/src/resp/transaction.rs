@@ -156,6 +156,8 @@ impl<K: KeyValue> Conversation<'_, K> {
                 return Ok(Served::Written);
             }
             if wants_reply {
+                let link = self.link;
+                let _writing = link.unread.hold(served.held_bytes());
                 self.write_wanted(served).await?;
             }
         }

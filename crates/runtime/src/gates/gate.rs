@@ -172,6 +172,11 @@ impl Permit {
         self.gate.look().share.rests(self.number);
     }
 
+    /// Whether this holder has to give way.
+    pub fn is_displaced(&self) -> bool {
+        self.gate.inside.lock().share.is_displaced(self.number)
+    }
+
     /// Ready once this holder has to give way.
     pub fn poll_displaced(&self, context: &Context<'_>) -> Poll<Displaced> {
         let mut inside = self.gate.inside.lock();

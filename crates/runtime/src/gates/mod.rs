@@ -16,3 +16,4 @@ mod share_tests;
 
 pub use address::Address;
 pub use gate::{Displaced, Gate, OverCapacity, Permit};
+pub use share::HEALTHY_BYTES_PER_SECOND;

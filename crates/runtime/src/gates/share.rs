@@ -7,7 +7,7 @@ use super::candidates::{Candidate, Wanted, Wish, choose};
 use super::rate::{Rate, Standing};
 
 /// A holder this fast never gives way: to hold all the places at this rate takes a real load.
-pub(super) const HEALTHY_BYTES_PER_SECOND: u64 = 128 << 10;
+pub const HEALTHY_BYTES_PER_SECOND: u64 = 128 << 10;
 /// A client that makes nearly no progress from the beginning is judged after this time. A client that waits for `100 Continue`
 /// answers after a round trip; a node may have to wait for another node, so it gets the whole window.
 const STALLED_MS: u64 = 500;

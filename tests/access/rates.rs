@@ -122,6 +122,38 @@ fn commands_are_requests_too() {
     );
 }
 
+/// The quota is used up for longer than any test takes, by what was sent over connections that ask for nothing else.
+#[test]
+fn what_a_connection_is_sent_at_its_end_counts() {
+    let tokens = Tokens::new();
+    let rate = ["--bytes-per-second", "100"];
+    let (ops, long) = (tokens.create("ops", "all", &[]), vec![b'v'; 100_000]);
+    // What waits for others before it is sent, and what is sent at once.
+    let values = [("short", &long[..10_000]), ("long", &long[..])];
+    let cases: Vec<_> = ["QUIT", "RESET", "PING", "AUTH ops"]
+        .into_iter()
+        .flat_map(|last| values.map(|(key, _)| (key, last.replace("ops", &ops))))
+        .collect();
+    let apps: Vec<_> =
+        (0..cases.len()).map(|number| tokens.create(&format!("app{number}"), "read", &rate)).collect();
+    let node = RespNode::launch(tokens.launch());
+    let mut client = node.connect();
+    assert_eq!(client.ask(&format!("AUTH {ops}")), "+OK\r\n");
+    for (key, value) in values {
+        assert_eq!(client.ask_bytes(&[b"SET", key.as_bytes(), value]), b"+OK\r\n");
+    }
+    for (app, (key, last)) in apps.iter().zip(cases) {
+        let mut client = node.connect();
+        client.send(format!("AUTH {app}\r\nGET {key}\r\n{last}\r\n").as_bytes());
+        client.finish_sending();
+        client.rest();
+        let mut client = node.connect();
+        assert_eq!(client.ask(&format!("AUTH {app}")), "+OK\r\n");
+        let told = client.ask("STRLEN short");
+        assert!(told.starts_with("-ERR the token has used its bytes"), "{last} behind {key}: {told}");
+    }
+}
+
 #[test]
 fn what_is_fetched_for_a_backup_counts() {
     let tokens = Tokens::new();

@@ -45,6 +45,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             Verb::Auth => self.auth(request).map(|()| Served::OK),
             Verb::Client => self.client(request),
             Verb::Reset => {
+                self.settle();
                 self.session.reset();
                 Ok(Reply::Simple("RESET").into())
             }

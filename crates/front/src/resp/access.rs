@@ -219,16 +219,20 @@ impl<K: KeyValue> Conversation<'_, K> {
     fn admit(&mut self, bytes: u64) -> Result<(), Reply> {
         let now_ns = self.door.door.core.clock.monotonic_ns();
         // What it was sent before counts before it is sent more.
-        let sent_bytes = self.link.buffers().take_uncharged();
-        let caller = self.caller()?;
-        caller.charge(now_ns, sent_bytes);
-        caller.admit(now_ns, bytes).map_err(Reply::error)
+        self.settle();
+        self.caller()?.admit(now_ns, bytes).map_err(Reply::error)
+    }
+
+    /// Has who speaks pay for what was sent.
+    pub(super) fn settle(&self) {
+        self.link.settle(self.session.caller.as_ref());
     }
 
     /// Who speaks, as long as its token counts.
     fn caller(&mut self) -> Result<&Caller, Reply> {
         let wall_ms = self.door.now_ms();
         if self.session.caller.as_mut().is_some_and(|caller| caller.still(wall_ms).is_err()) {
+            self.settle();
             self.session.caller = None;
         }
         if self.session.caller.is_none()
@@ -250,6 +254,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             if name == b"default" { Presented::parse(secret) } else { Presented::of(name, secret) };
         match Caller::let_in(guard, presented, self.door.now_ms()) {
             Ok(caller) => {
+                self.settle();
                 self.session.caller = Some(caller);
                 Ok(())
             }

@@ -16,6 +16,7 @@ use tokio::net::TcpStream;
 use super::held::HeldPermits;
 use super::session::Told;
 use super::waits::{Interruption, Waits};
+use crate::auth::Caller;
 use crate::connection::{Core, Departure, Ending, Socket, Unread, hear_out, shake_hands};
 
 /// After so long without a request, a connection keeps no buffers.
@@ -57,8 +58,8 @@ pub(super) struct Buffers {
     sent_bytes: usize,
     /// All that was ever sent.
     pub(super) all_sent_bytes: u64,
-    /// What the client has been sent and was not charged for.
-    uncharged_bytes: u64,
+    /// What it was charged for: of all that was sent, or is to be.
+    charged_bytes: u64,
     waits: Waits,
 }
 
@@ -134,6 +135,16 @@ impl RespLink {
             made => made,
         });
         self.ending.unless_ended(made).await.unwrap_or(Err(Failure::Timeout))
+    }
+
+    /// Has who speaks pay for what the client was sent. What it asks for next shows that, over this connection and any other.
+    pub(super) fn settle(&self, caller: Option<&Caller>) {
+        let bytes = self.buffers().take_uncharged();
+        if bytes > 0
+            && let Some(caller) = caller
+        {
+            caller.charge(self.core.clock.monotonic_ns(), bytes);
+        }
     }
 
     /// Its bytes, for as long as nobody else asks for them.
@@ -220,7 +231,6 @@ impl RespLink {
             Poll::Ready(Ok(0)) => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
             Poll::Ready(Ok(count)) => {
                 buffers.all_sent_bytes += count as u64;
-                buffers.uncharged_bytes += count as u64;
                 buffers.sent(count.min(ahead));
                 let own = count.saturating_sub(ahead);
                 buffers.waits.taken(count as u64, count == ahead + bytes.len());
@@ -335,14 +345,15 @@ impl Buffers {
             output: Vec::new(),
             sent_bytes: 0,
             all_sent_bytes: 0,
-            uncharged_bytes: 0,
+            charged_bytes: 0,
             waits: Waits::default(),
         }
     }
 
-    /// What the client has been sent since this was asked last.
-    pub(super) fn take_uncharged(&mut self) -> u64 {
-        std::mem::take(&mut self.uncharged_bytes)
+    /// What the client has been sent, or is to be, beside what was there when this was asked last.
+    fn take_uncharged(&mut self) -> u64 {
+        let bytes = self.all_sent_bytes + self.unsent().len() as u64;
+        bytes.saturating_sub(std::mem::replace(&mut self.charged_bytes, bytes))
     }
 
     /// What is to be sent now.

@@ -106,6 +106,7 @@ pub(crate) async fn serve<K: KeyValue>(
             }
         },
     };
+    conversation.settle();
     let dialect = conversation.session.dialect;
     let is_interrupted = matches!(parting, Parting::Say(_));
     match parting {
@@ -119,10 +120,12 @@ pub(crate) async fn serve<K: KeyValue>(
         Parting::Over => {}
     }
     // What the client still says is waited for without anything that others may need.
+    let caller = conversation.session.caller.take();
     drop(conversation);
     let may_be_speaking = link.begins_to_linger() || is_interrupted;
     // However that ends, the connection does.
     let _ = link.ending.unless_ended(link.linger(may_be_speaking)).await;
+    link.settle(caller.as_ref());
     None
 }
 
@@ -152,6 +155,7 @@ impl<K: KeyValue> Conversation<'_, K> {
                 Ok(Step::Large { bytes }) => self.take_large(bytes).await?,
                 Ok(Step::Incomplete { bytes }) => {
                     self.answer_all().await?;
+                    self.settle();
                     self.link.flush().await?;
                     if self.is_over() {
                         return Ok(());

@@ -67,15 +67,18 @@ fn what_is_announced_and_not_read_is_not_paid_for() {
         tokens.create("app", "read,write,delete", &["--bytes-per-second", "10000", "--prefix", "user:"]);
     let ops = tokens.create("ops", "metrics", &[]);
     let node = tokens.launch().start();
-    for (method, key, announced, status) in [
-        ("PUT", "user:k", "18446744073709551615", 413),
-        ("PUT", "a", "60000000", 403),
-        ("DELETE", "user:k", "60000000", 202),
-        ("GET", "user:k", "60000000", 404),
+    let unless_it_is_there = "If-Match: *\r\nExpect: 100-continue\r\n";
+    for (method, key, announced, fields, status) in [
+        ("PUT", "user:k", "18446744073709551615", "", 413),
+        ("PUT", "a", "60000000", "", 403),
+        ("DELETE", "user:k", "60000000", "", 202),
+        ("GET", "user:k", "60000000", "", 404),
+        ("PUT", "user:k", "60000000", unless_it_is_there, 412),
+        ("PUT", "user:k", "200000", unless_it_is_there, 412),
     ] {
         let mut connection = node.connect();
         connection.send(format!(
-            "{method} {} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {app}\r\nContent-Length: {announced}\r\n\r\n",
+            "{method} {} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {app}\r\nContent-Length: {announced}\r\n{fields}\r\n",
             entity(key)
         ));
         assert_eq!(connection.response().status, status, "{method} {key} {announced}");
@@ -120,6 +123,24 @@ fn commands_are_requests_too() {
         refused.starts_with("-ERR the token has used its bytes a second; expected a request after"),
         "{refused}"
     );
+}
+
+/// What is refused before it is read is not paid for here, either.
+#[test]
+fn a_large_value_that_is_refused_is_not_paid_for() {
+    let tokens = Tokens::new();
+    let app = tokens.create("app", "all", &["--bytes-per-second", "10000"]);
+    let node = RespNode::launch(tokens.launch());
+    let login = format!("AUTH {app}");
+    let mut client = node.connect();
+    assert_eq!(client.ask(&login), "+OK\r\n");
+    let key = "k".repeat(5_000);
+    client.send(format!("*3\r\n$3\r\nSET\r\n$5000\r\n{key}\r\n$60000000\r\n").as_bytes());
+    let told = client.line();
+    assert!(told.starts_with("-ERR") && told.contains("key"), "{told}");
+    let mut client = node.connect();
+    assert_eq!(client.ask(&login), "+OK\r\n");
+    assert_eq!(client.ask("SET k v"), "+OK\r\n");
 }
 
 /// The quota is used up for longer than any test takes, by what was sent over connections that ask for nothing else.

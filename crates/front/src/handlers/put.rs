@@ -19,14 +19,15 @@ pub(super) fn put<K: KeyValue>(
     precondition: Precondition,
 ) -> Result<Reply, Refusal> {
     let service = Rc::clone(admit(call, &target, bytes)?);
-    // Before it arrives: else very many could begin before the first of them is paid for.
+    // It pays for all of it as soon as it is read: else very many could begin before the first of them is paid for. What is refused
+    // before pays nothing.
     call.link.charge_pieces(false);
-    call.link.charge(bytes);
     let context = call.write_context(&target, precondition);
     if bytes >= service.upload_bytes_min() {
         return upload(call, service, (context, target), bytes).map_err(Refusal::and_close);
     }
     if let Some(value) = call.link.take_arrived_body() {
+        call.link.charge(bytes);
         // As for most: nothing is kept here but the write itself. A precondition is decided with it, and not before: the client does not
         // wait to hear of it.
         let written = service.put(&context, target, value, None::<Permit>);
@@ -37,6 +38,7 @@ pub(super) fn put<K: KeyValue>(
         if !context.precondition.is_none() {
             service.admit_conditional(&context, target.key(), bytes).await?;
         }
+        link.charge(bytes);
         let (read, waited_ns) = waiting_ns(&*core.clock, read_value(&core, &link, bytes)).await;
         // What it waited for room while it was read was counted as that.
         link.asked.waited(|waits| waits.body_ns = waited_ns.saturating_sub(waits.admission_ns));

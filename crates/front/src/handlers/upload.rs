@@ -72,6 +72,7 @@ async fn write_pieces<U: Upload>(
 ) -> Result<Later<Result<U, StoreError>>, Refusal> {
     let Arriving { link, permit, .. } = arriving;
     let upload = upload?;
+    link.charge(bytes);
     link.body_begins();
     permit.waits();
     let mut found = 0;

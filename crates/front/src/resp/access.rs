@@ -185,22 +185,23 @@ impl<K: KeyValue> Conversation<'_, K> {
     }
 
     /// Refuses a value that is about to arrive, as the whole request would be.
-    pub(super) fn authorize_large(&mut self, command: &Command, key: &[u8], bytes: u64) -> Result<(), Reply> {
+    pub(super) fn authorize_large(&mut self, command: &Command, key: &[u8]) -> Result<(), Reply> {
         if self.door.door.access.guard.is_none() {
             return Ok(());
         }
-        let authorized = self.authorize_large_by_token(command, key, bytes);
+        let authorized = self.authorize_large_by_token(command, key);
         if authorized.is_err() {
             self.record_words(&[name_of(command).as_bytes(), b" ", key].concat(), "refused");
         }
         authorized
     }
 
-    fn authorize_large_by_token(&mut self, command: &Command, key: &[u8], bytes: u64) -> Result<(), Reply> {
+    fn authorize_large_by_token(&mut self, command: &Command, key: &[u8]) -> Result<(), Reply> {
         let caller = self.caller()?;
         let checked = caller.check(Scopes::of(needs(command.verb))).and_then(|()| caller.check_key(key));
         checked.map_err(|denied| not_permitted(denied, command))?;
-        self.admit(bytes)
+        // It may be refused yet. Who has used up its bytes is so at once.
+        self.admit(0)
     }
 
     /// The same once what stands behind the value is known: its options may ask for more.
@@ -226,6 +227,13 @@ impl<K: KeyValue> Conversation<'_, K> {
     /// Has who speaks pay for what was sent.
     pub(super) fn settle(&self) {
         self.link.settle(self.session.caller.as_ref());
+    }
+
+    /// Has who speaks pay for a value that is about to be read.
+    pub(super) fn charge(&self, bytes: u64) {
+        if let Some(caller) = &self.session.caller {
+            caller.charge(self.door.door.core.clock.monotonic_ns(), bytes);
+        }
     }
 
     /// Who speaks, as long as its token counts.

@@ -44,7 +44,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         bytes: u64,
         measured: &mut Measured,
     ) -> Result<Served, Parting> {
-        self.authorize_large(command, &key, bytes).map_err(Parting::Say)?;
+        self.authorize_large(command, &key).map_err(Parting::Say)?;
         let room = self.room_in_turn();
         let mut call = self.call(room).await?.map_err(refused)?;
         call.trace = measured.trace(call.replicas);
@@ -53,6 +53,8 @@ impl<K: KeyValue> Conversation<'_, K> {
         let permit = call.upload_permit().await.map_err(|full| refused(full.into()))?;
         let upload =
             call.service.upload(&call.context(), &key).await.map_err(|error| refused(error.into()))?;
+        // From here on it is read: what was refused before is not paid for.
+        self.charge(bytes);
         let finished = self.receive_value(upload).await?;
         let request = self.receive_rest().await?;
         self.link.serves();

@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use ladoga_model::{Ttl, check_key};
 use ladoga_resp::{Reply, Request, parse_integer};
 use ladoga_service::{Error, KeyValue, Precondition};
@@ -7,7 +9,7 @@ use super::call::StoreCall;
 use super::failed::Failed;
 use super::found::{Effect, Found, NewLifetime};
 use super::served::{CommandResult, Served};
-use super::strings::all;
+use super::strings::{all, give_way};
 use super::subcommands;
 use super::table::Verb;
 
@@ -25,9 +27,7 @@ pub(super) async fn del<K: KeyValue>(call: StoreCall<K>, request: Request) -> Co
     }
     let (call, request) = (&call, &request);
     let mut deleted = 0;
-    let mut keys: Vec<usize> = (1..request.len()).collect();
-    keys.sort_by(|one, other| request[*one].cmp(&request[*other]));
-    keys.dedup_by(|one, other| request[*one] == request[*other]);
+    let keys = distinct(request).await;
     let delete = |number: usize| async move {
         call.update(request.bytes(number), false, |found| match found {
             Some(_) => Ok((Effect::Delete, true)),
@@ -39,6 +39,18 @@ pub(super) async fn del<K: KeyValue>(call: StoreCall<K>, request: Request) -> Co
         deleted += i64::from(was_there);
     }
     Ok(Served::integer(deleted))
+}
+
+/// The numbers of the keys, each key once. There may be a million: other clients have their turns meanwhile.
+async fn distinct(request: &Request) -> Vec<usize> {
+    let (mut known, mut numbers) = (HashSet::with_capacity(request.len()), Vec::new());
+    for number in 1..request.len() {
+        give_way(number).await;
+        if known.insert(&request[number]) {
+            numbers.push(number);
+        }
+    }
+    numbers
 }
 
 /// The same of one key, in one step: whether there was something says the store, once it is deleted.
@@ -177,4 +189,42 @@ pub(super) async fn memory<K: KeyValue>(call: StoreCall<K>, request: Request) ->
     let found = call.find(&request[2], false).await?;
     let bytes = |found: Found| Reply::Integer((found.bytes + request[2].len() as u64 + ENTRY_BYTES) as i64);
     Ok(found.map_or(Reply::Null, bytes).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use bytes::BytesMut;
+    use ladoga_resp::{Parser, ParserLimits, Step};
+
+    use super::*;
+
+    #[test]
+    fn others_have_their_turns_while_very_many_keys_are_looked_through() {
+        const KEYS: usize = 50_000;
+        let mut input = BytesMut::from(&*format!("*{}\r\n$3\r\nDEL\r\n", 2 * KEYS + 1));
+        for number in (0..KEYS).rev().chain(0..KEYS) {
+            input.extend_from_slice(format!("$5\r\n{number:05}\r\n").as_bytes());
+        }
+        let limits = ParserLimits {
+            arguments_max: 3 * KEYS,
+            argument_bytes_max: 10,
+            large_bytes_min: 10,
+            request_bytes_max: 1 << 30,
+            is_of_stranger: false,
+        };
+        let Ok(Step::Request(request)) = Parser::new(limits).next(&mut input) else { panic!("no request") };
+        let mut distinct = pin!(distinct(&request));
+        let mut turns = 0;
+        let numbers = loop {
+            turns += 1;
+            if let Poll::Ready(numbers) = distinct.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                break numbers;
+            }
+        };
+        assert!(turns > 2 * KEYS / 10_000, "{turns}");
+        assert!(numbers.into_iter().eq(1..=KEYS));
+    }
 }

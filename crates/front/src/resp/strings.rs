@@ -248,7 +248,7 @@ async fn put_pairs<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Resul
 }
 
 /// Lets others have a turn after some keys.
-async fn give_way(count: usize) {
+pub(super) async fn give_way(count: usize) {
     if count % KEYS_IN_TURN == KEYS_IN_TURN - 1 {
         tokio::task::yield_now().await;
     }

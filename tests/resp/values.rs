@@ -62,6 +62,22 @@ fn large_values_take_every_option() {
     assert_eq!(client.ask("DBSIZE"), ":0\r\n");
 }
 
+/// Of the value before, only the time to live is of interest: it is damaged, and nobody notices.
+#[test]
+fn a_large_value_that_keeps_a_time_to_live_is_stored_without_the_one_before_being_read() {
+    let mut node = RespNode::launch(Launch::embedded());
+    let (before, after) = (value(9, 600_000), value(10, 700_000));
+    assert_eq!(node.connect().ask_bytes(&[b"SET", b"k", &before, b"EX", b"1000"]), b"+OK\r\n");
+    node.node.stop();
+    damage(node.node.data(), &before[500..600]);
+    node.node.start_again();
+    let mut client = node.connect();
+    assert_eq!(client.ask_bytes(&[b"SET", b"k", &after, b"KEEPTTL"]), b"+OK\r\n");
+    assert!(client.ask_bytes(&[b"GET", b"k"]) == bulk(&after));
+    let ttl: i64 = client.ask("TTL k")[1..].trim_end().parse().expect("seconds");
+    assert!((1..=1_000).contains(&ttl), "{ttl}");
+}
+
 /// What is before and behind the part is damaged, and nobody notices.
 #[test]
 fn a_part_of_a_large_value_is_read_without_the_rest() {

@@ -93,6 +93,11 @@ impl Condition {
         }
     }
 
+    /// Whether it depends on what a value is, and not only on whether there is one.
+    pub(super) const fn needs_value(&self) -> bool {
+        matches!(self, Condition::Equal { .. } | Condition::Digest { .. })
+    }
+
     fn of(option: &[u8], argument: usize) -> Option<Condition> {
         let conditions = [
             ("IFEQ", Condition::Equal { argument, is_equal: true }),

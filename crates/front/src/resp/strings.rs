@@ -150,8 +150,7 @@ async fn set_by_value<K: KeyValue>(
     SetOptions { condition, gets, life }: SetOptions,
 ) -> CommandResult {
     let (key, value) = (request.bytes(1), request.bytes(2));
-    let needs_value = gets || matches!(condition, Condition::Equal { .. } | Condition::Digest { .. });
-    call.update(key, needs_value, |found| {
+    call.update(key, gets || condition.needs_value(), |found| {
         let is_true = condition.is_true_of(found.map(|found| &found.value[..]), request);
         let served = match (gets, is_true) {
             (true, _) => reply_to(found),

@@ -198,7 +198,7 @@ async fn set_uploaded_by_value<K: KeyValue>(
     value: Finished<K>,
 ) -> CommandResult {
     let key = request.bytes(1);
-    let found = call.find(&key, true).await?;
+    let found = call.find(&key, gets || condition.needs_value()).await?;
     let is_true = condition.is_true_of(found.as_ref().map(|found| &found.value[..]), request);
     if is_true {
         let ttl = life.ttl(found.as_ref().map_or(0, |found| found.expires_at_ms));

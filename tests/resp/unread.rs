@@ -107,6 +107,26 @@ fn a_command_is_not_in_its_own_way() {
     assert_eq!(client.ask("STRLEN k"), ":2000000\r\n");
 }
 
+/// They were counted as they were found, and again as a reply.
+#[test]
+fn a_transaction_takes_the_values_of_many_keys_once() {
+    let node = small_node();
+    let mut client = node.connect();
+    let (keys, long) = (["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"], value(1, 250_000));
+    for key in keys {
+        assert_eq!(client.ask_bytes(&[b"SET", key.as_bytes(), &long]), b"+OK\r\n");
+    }
+    assert_eq!(client.ask("MULTI"), "+OK\r\n");
+    assert_eq!(client.ask(&format!("MGET {}", keys.join(" "))), "+QUEUED\r\n");
+    let reply = client.ask_bytes(&[b"EXEC"]);
+    assert!(
+        reply.starts_with(b"*1\r\n*10\r\n$250000\r\n"),
+        "{}",
+        reply[..reply.len().min(200)].escape_ascii()
+    );
+    assert!(reply.len() > 10 * long.len());
+}
+
 /// As a value that comes over HTTP is.
 #[test]
 fn values_and_refusals_are_counted() {

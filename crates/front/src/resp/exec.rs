@@ -101,7 +101,9 @@ async fn attempt<K: KeyValue>(
             Begun::Served(served) => served,
             Begun::Serving(serving) => serving.await,
         };
-        let held = part.hold(served.held_bytes());
+        // Values of many keys are counted as they are found.
+        let is_counted = matches!(served, Served::Many(_));
+        let held = if is_counted { Ok(()) } else { part.hold(served.held_bytes()) };
         if let Some(failure) = overlay.borrow_mut().take_failure() {
             return Err(failure);
         }

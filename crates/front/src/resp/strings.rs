@@ -76,7 +76,7 @@ pub(super) async fn mget<K: KeyValue>(call: StoreCall<K>, request: Request) -> C
     for first in (1..request.len()).step_by(READS_MAX) {
         let numbers = first..request.len().min(first + READS_MAX);
         for value in values(&call, &request, numbers).await {
-            call.hold(value.held_bytes())?;
+            call.hold(size_of::<Served>() as u64 + value.held_bytes())?;
             found.push(value);
         }
     }

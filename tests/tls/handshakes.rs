@@ -1,5 +1,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::thread;
+use std::time::Duration;
 
 use crate::certs::Certs;
 use crate::support::{DEADLINE, Launch, Node, Port, assert_refusal, entity, wait_until};
@@ -243,6 +245,38 @@ fn a_part_of_a_record_is_the_beginning_of_a_request() {
             connection.send_unencrypted(&part[..sent]);
             let rest = connection.rest().expect("an end as TLS has it");
             assert!(rest.starts_with(told.as_bytes()), "{sent}: {}", rest.escape_ascii());
+        }
+    }
+}
+
+/// Of a record that came in two parts, the first was the beginning of a request, and so it was if there was none in it.
+#[test]
+fn a_record_that_brings_nothing_is_no_request_however_it_is_cut() {
+    let (certs, port) = (Certs::of(&[HOST]), Port::claim());
+    let launch = Launch::new().env("LADOGA_REQUEST_TIMEOUT_MS", "1500");
+    let node = certs.start(certs.with(launch.flag("--resp", &port.address().to_string()), HOST));
+    let mut idle: Vec<_> = [node.address(), port.address()]
+        .into_iter()
+        .flat_map(|address| [1, 5, 12].map(|sent| (address, sent)))
+        .map(|(address, sent)| {
+            let mut connection = certs.trusting().by(&[&rustls::version::TLS13]).speaking(&[]).open(address);
+            let record = connection.empty_record();
+            connection.send_unencrypted(&record[..sent]);
+            (connection, record, sent)
+        })
+        .collect();
+    // The parts are to arrive one after the other, and then nothing for longer than a request may take.
+    thread::sleep(Duration::from_millis(150));
+    for (connection, record, sent) in &mut idle {
+        connection.send_unencrypted(&record[*sent..]);
+    }
+    thread::sleep(Duration::from_millis(2_200));
+    for (number, (connection, ..)) in idle.iter_mut().enumerate() {
+        if number < 3 {
+            assert_eq!(connection.request("GET", &entity("a"), None).status, 404);
+        } else {
+            connection.send("PING\r\n");
+            assert_eq!(connection.line(), "+PONG\r\n");
         }
     }
 }

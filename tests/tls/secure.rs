@@ -122,6 +122,14 @@ impl Secure {
         let _ = self.0.get_mut().sock.write_all(bytes);
     }
 
+    /// A record that brings no data, as it has to be sent next.
+    pub(crate) fn empty_record(&mut self) -> Vec<u8> {
+        let (session, mut record) = (&mut self.0.get_mut().conn, Vec::new());
+        session.refresh_traffic_keys().expect("a session of TLS 1.3");
+        session.write_tls(&mut record).expect("bytes that can be written");
+        record
+    }
+
     pub(crate) fn response(&mut self) -> Response {
         self.try_response().expect("an answer")
     }

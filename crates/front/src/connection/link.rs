@@ -240,9 +240,7 @@ impl Link {
             Poll::Ready(count) => self.http().receive(&scratch[..count], self.now_ms()),
             Poll::Pending => {
                 // A request has its time from its first byte on, also if that cannot be read yet.
-                if self.socket.is_within_record() {
-                    self.http().begin_request(self.now_ms());
-                }
+                self.http().wait(self.socket.is_within_record(), || self.now_ms());
                 return Poll::Pending;
             }
         }

@@ -178,9 +178,14 @@ impl RespLink {
         self.buffers().waits_for_request(now_ms, self.socket.is_within_record());
         let mut scratch = self.core.scratch();
         let polled = self.socket.poll_read(context, &mut scratch);
-        if polled.is_pending() && self.socket.is_within_record() {
-            // A request has its time from its first byte on, also if that cannot be read yet.
-            self.buffers().waits.received(0, now_ms);
+        if polled.is_pending() {
+            if self.socket.is_within_record() {
+                // A request has its time from its first byte on, also if that cannot be read yet.
+                self.buffers().waits.received(0, now_ms);
+            } else {
+                // A record that is over may have brought nothing of one.
+                self.buffers().waits_for_request(now_ms, false);
+            }
         }
         let count = ready!(polled)?;
         let mut buffers = self.buffers();

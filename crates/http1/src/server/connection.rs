@@ -88,9 +88,11 @@ impl Connection {
         }
     }
 
-    /// A part of a request has arrived that cannot be read before more of it does.
-    pub fn begin_request(&mut self, now_ms: u64) {
-        self.timing.begin_head(now_ms);
+    /// There is nothing to be read. A request begins with a part that cannot be read before more of it arrives; unless, once it can be, it
+    /// turns out to bring nothing.
+    pub fn wait(&mut self, has_part: bool, now_ms: impl FnOnce() -> u64) {
+        let has_begun = has_part || self.has_begun_head();
+        self.timing.wait(has_begun, now_ms);
     }
 
     /// Bytes arrived.

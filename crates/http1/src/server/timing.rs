@@ -88,6 +88,15 @@ impl Timing {
         }
     }
 
+    /// A head is waited for, of which something may be there.
+    pub(crate) fn wait(&mut self, has_begun: bool, now_ms: impl FnOnce() -> u64) {
+        match (self.phase, has_begun) {
+            (Phase::Idle, true) => self.enter(Phase::Head, now_ms()),
+            (Phase::Head, false) => self.enter(Phase::Idle, now_ms()),
+            _ => {}
+        }
+    }
+
     /// Bytes arrived.
     pub(crate) fn received(&mut self, bytes: usize, now_ms: u64) {
         match self.phase {
@@ -193,6 +202,20 @@ mod tests {
         timing.received(1, 990);
         assert_eq!(timing.overdue(1_000, &LIMITS), None);
         assert_eq!(timing.overdue(1_001, &LIMITS), Some(Overdue::Head));
+    }
+
+    #[test]
+    fn what_turns_out_to_be_nothing_has_begun_no_head() {
+        let mut timing = Timing::new(0);
+        timing.wait(true, || 500);
+        timing.wait(true, || 550);
+        assert_eq!(timing.overdue(601, &LIMITS), Some(Overdue::Head));
+        timing.wait(false, || 560);
+        assert_eq!(timing.overdue(1_560, &LIMITS), None);
+        assert_eq!(timing.overdue(1_561, &LIMITS), Some(Overdue::Idle));
+        timing.enter(Phase::Serving, 600);
+        timing.wait(true, || 700);
+        assert_eq!(timing.overdue(u64::MAX, &LIMITS), None);
     }
 
     #[test]

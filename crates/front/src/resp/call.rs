@@ -105,6 +105,11 @@ impl<K: KeyValue> StoreCall<K> {
         }
     }
 
+    /// What time it is, in milliseconds since 1970: for all commands of a transaction, when that began.
+    pub(super) fn now_ms(&self) -> u64 {
+        self.overlay.as_ref().map_or_else(|| self.door.now_ms(), |overlay| overlay.borrow().began_ms)
+    }
+
     /// Asks for a cell: memory may have it.
     pub(super) fn look_up(
         &self,
@@ -115,7 +120,7 @@ impl<K: KeyValue> StoreCall<K> {
             // Redis has no bound that a read could run into: under such a key there is nothing.
             return Lookup::Now(Ok(None));
         }
-        let kept = |overlay: &Rc<RefCell<Overlay>>| overlay.borrow().kept(key, self.door.now_ms());
+        let kept = |overlay: &Rc<RefCell<Overlay>>| overlay.borrow().kept(key, self.now_ms());
         if let Some(kept) = self.overlay.as_ref().and_then(kept) {
             return Lookup::Now(Ok(kept.into_cell()));
         }
@@ -254,7 +259,7 @@ impl<K: KeyValue> StoreCall<K> {
     ) -> Result<(), Failed> {
         check_write(&key, value.len() as u64)?;
         if self.overlay.is_some() {
-            let expires_at_ms = ttl.map_or(0, |ttl| ttl.ends_ms(self.door.now_ms()));
+            let expires_at_ms = ttl.map_or(0, |ttl| ttl.ends_ms(self.now_ms()));
             return self.write_over(key, (Some(value), expires_at_ms), &precondition).await;
         }
         let context = self.write_context(&key, precondition, ttl);

@@ -72,7 +72,7 @@ pub(super) async fn expire<K: KeyValue>(
     (unit, command): (Unit, &'static str),
 ) -> CommandResult {
     let when = When::parse(&request)?;
-    let now_ms = call.door.now_ms();
+    let now_ms = call.now_ms();
     let end_ms = unit.moment_ms(integer(&request[2])?, now_ms, command)?;
     call.update(request.bytes(1), false, |found| match found {
         Some(found) if when.allows(found.expires_at_ms, end_ms) => {
@@ -103,7 +103,7 @@ pub(super) async fn persist<K: KeyValue>(call: StoreCall<K>, key: Bytes) -> Comm
 }
 
 pub(super) async fn getex<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
-    let now_ms = call.door.now_ms();
+    let now_ms = call.now_ms();
     let option = GetExOption::parse(&request)?;
     call.update(request.bytes(1), true, |found| {
         let Some(found) = found else { return Ok((Effect::Nothing, Served::NULL)) };
@@ -131,7 +131,7 @@ pub(super) async fn time_left<K: KeyValue>(call: StoreCall<K>, key: Bytes, verb:
     if end_ms == 0 {
         return Ok(Served::integer(-1));
     }
-    let left_ms = end_ms.saturating_sub(call.door.now_ms());
+    let left_ms = end_ms.saturating_sub(call.now_ms());
     Ok(Served::integer(match verb {
         Verb::PTtl => left_ms,
         Verb::ExpireTime => (end_ms + 500) / 1_000,

@@ -25,6 +25,8 @@ pub(super) struct Overlay {
     pub(super) torn: Option<usize>,
     pub(super) written: BTreeMap<Bytes, Written>,
     room: Option<(TransactionRoom, Rc<HeldPermits>)>,
+    /// When it began, in milliseconds since 1970: for its commands, time stands still.
+    pub(super) began_ms: u64,
     /// The command that is done now. What it holds is counted where it is queued.
     request: Option<Request>,
     /// Why the store did not answer a command; then nothing of the transaction happens.
@@ -76,8 +78,12 @@ impl Written {
 
 impl Overlay {
     /// For a transaction that depends on these keys. What it holds is counted there, if that is given.
-    pub(super) fn new(watched: Vec<Watched>, room: Option<(TransactionRoom, Rc<HeldPermits>)>) -> Overlay {
-        Overlay { seen: watched, room, ..Overlay::default() }
+    pub(super) fn new(
+        watched: Vec<Watched>,
+        room: Option<(TransactionRoom, Rc<HeldPermits>)>,
+        began_ms: u64,
+    ) -> Overlay {
+        Overlay { seen: watched, room, began_ms, ..Overlay::default() }
     }
 
     /// This command is next.
@@ -200,7 +206,7 @@ mod tests {
 
     #[test]
     fn what_was_written_is_seen_and_what_was_read_first_counts() {
-        let (mut overlay, key) = (Overlay::new(Vec::new(), None), Bytes::from_static(b"a"));
+        let (mut overlay, key) = (Overlay::new(Vec::new(), None, 0), Bytes::from_static(b"a"));
         let kept = |stamp, value| Some(Kept::Cell(stamp, value));
         assert_eq!(overlay.kept(b"a", 49), None);
         let found = cell(7, b"read");
@@ -220,7 +226,7 @@ mod tests {
 
     #[test]
     fn long_values_are_read_again_and_have_to_be_the_same() {
-        let (mut overlay, long) = (Overlay::new(Vec::new(), None), vec![b'v'; KEPT_BYTES_MAX + 1]);
+        let (mut overlay, long) = (Overlay::new(Vec::new(), None, 0), vec![b'v'; KEPT_BYTES_MAX + 1]);
         overlay.saw(b"a", Some(&cell(7, &long)));
         assert_eq!(overlay.kept(b"a", 49), None);
         overlay.saw(b"a", Some(&cell(7, &long)));

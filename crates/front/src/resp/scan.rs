@@ -84,7 +84,7 @@ impl KeyReader {
             written
                 .into_iter()
                 .flatten()
-                .map(|(key, written)| (key.clone(), written.is_there(call.door.now_ms())))
+                .map(|(key, written)| (key.clone(), written.is_there(overlay.began_ms)))
                 .collect()
         });
         let scope = if call.door.door.nodes > 1 { Scope::Cluster } else { Scope::Node };

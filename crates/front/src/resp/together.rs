@@ -32,7 +32,7 @@ impl<K: KeyValue> StoreCall<K> {
         queued: Option<&TransactionRoom>,
     ) -> (StoreCall<K>, Rc<RefCell<Overlay>>) {
         let counted = queued.map(|queued| (TransactionRoom::beside(queued), Rc::clone(&self.held)));
-        let overlay = Rc::new(RefCell::new(Overlay::new(watched, counted)));
+        let overlay = Rc::new(RefCell::new(Overlay::new(watched, counted, self.door.now_ms())));
         let part = StoreCall { overlay: Some(Rc::clone(&overlay)), ..self.clone() };
         (part, overlay)
     }

@@ -136,8 +136,6 @@ fn what_was_acknowledged_right_after_a_restart_is_at_the_time_that_the_log_goes_
     created(&repository, &url);
     cluster.nodes[0].restart();
     change(&cluster, &[0, 1, 2], &mut random, &mut model);
-    // To one node only, so that the others have not seen how far it is.
-    cluster.put(0, &key(0), "&replicas=1/1", b"one");
     cluster.put(0, &key(0), "", b"last");
     model.insert(key(0), b"last".to_vec());
     let fetched = log(&repository, &url, &[]).expect_success();

@@ -49,8 +49,9 @@ fn pieces_are_swept_that_this_door_knows_nothing_of(nodes: &Nodes) {
     let small = |launch: Launch| launch.flag("--cassandra-keyspace", "small");
     let target = format!("{}&replicas=1/1", entity("key"));
     let mut door = door_with(nodes, small);
-    let put = door.connect().request("PUT", &target, Some(&value(1, 1 << 20)));
-    assert_eq!(put.status, 201, "{put:?}");
+    // Its keyspace is made by the first of them, which may take longer than a request waits.
+    let bytes = value(1, 1 << 20);
+    wait_until("a keyspace", || door.connect().request("PUT", &target, Some(&bytes)).status == 201);
     assert_eq!(door.connect().request("DELETE", &target, None).status, 202);
     door.stop();
     let door = door_with(nodes, |launch| small(launch).env("LADOGA_CASSANDRA_PIECES_KEEP_MS", "200"));

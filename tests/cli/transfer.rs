@@ -205,10 +205,11 @@ fn a_line_without_an_answer_is_a_failure() {
 /// It ended with the first page for which the token had not enough left.
 #[test]
 fn an_export_waits_for_the_rate_of_its_token() {
+    let record = |number: u32| format!("{{\"key\":\"{number:05}\",\"value\":\"\"}}\n");
     let page = |numbers: std::ops::Range<u32>| Said {
         status: 200,
         content_type: "application/x-ndjson",
-        body: numbers.map(|number| format!("{{\"key\":\"{number:05}\",\"value\":\"\"}}\n")).collect(),
+        body: numbers.map(record).collect(),
     };
     let busy = Said { status: 429, content_type: "text/plain", body: "a request too many\n".to_owned() };
     let (first, last) = (page(0..10_000), page(10_000..10_001));

@@ -259,10 +259,10 @@ fn answers_in_memory_that_nobody_reads_go_away() {
     }
     drop(writer);
     node.restart();
-    let keys: String = (0..16).map(|index| format!(" key{index:02}")).collect();
+    let keys = (0..16).map(|index| format!("key{index:02}")).collect::<Vec<_>>().join(" ");
     let get = format!("GET {} HTTP/1.1\r\nHost: h\r\n\r\n", entity("key07"));
     for (what, address, request) in [
-        ("MGET", port.address(), format!("MGET{keys}\r\n").repeat(4)),
+        ("MGET", port.address(), format!("MGET {keys}\r\n").repeat(4)),
         ("GET", node.address(), get.repeat(64)),
     ] {
         let evicted =

@@ -11,7 +11,7 @@
 //! - `upload`, `pieces`: values that do not fit into a row; `sweep`: pieces that no row names any more
 //! - `range`: keys in their order
 //! - `row`: what is in a row; `clock`: versions; `lifetime`: when values end; `consistency`: how many copies answer
-//! - `synced`: whether what is acknowledged is on disk
+//! - `synced`: whether what is acknowledged is on disk; `one_node`: what one node alone is asked
 //! - `readiness`: what would keep requests from being served; `watch` finds it
 //! - `failure`: what Cassandra answers instead; `retries`: what it answered before; `metrics`: what is counted; `warnings`: what is logged; `attempts`: what the driver does for
 //!   a statement; `latency`: how long nodes take
@@ -31,6 +31,7 @@ mod lifetime;
 mod loop_session;
 mod making;
 mod metrics;
+mod one_node;
 mod pieces;
 mod place;
 mod range;

@@ -9,8 +9,8 @@ use scylla::cluster::Node;
 use scylla::errors::{ExecutionError, RequestAttemptError};
 use scylla::response::query_result::QueryResult;
 
+use crate::one_node::asked_of;
 use crate::start_error::StartError;
-use crate::watch::asked_of;
 
 /// Where the settings of a node are: Cassandra has them in a table, `ScyllaDB` in another one.
 const TABLES: [&str; 2] = ["system_views.settings", "system.config"];

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use scylla::cluster::Node;
-use scylla::policies::load_balancing::{NodeIdentifier, SingleTargetLoadBalancingPolicy};
-use scylla::statement::unprepared::Statement;
 use scylla::value::CqlValue;
 use tokio::time::Instant;
 
+use crate::one_node::asked_of;
 use crate::readiness::{Agreement, Versions};
 use crate::schema;
 use crate::shared::Shared;
@@ -17,14 +16,6 @@ use crate::start_error::StartError;
 
 /// How long a door goes by what it was told.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
-
-/// A statement that this node is asked, and no other one.
-pub(crate) fn asked_of(node: &Arc<Node>, cql: &str) -> Statement {
-    let mut statement = Statement::new(cql);
-    let target = NodeIdentifier::Node(Arc::clone(node));
-    statement.set_load_balancing_policy(Some(SingleTargetLoadBalancingPolicy::new(target, None)));
-    statement
-}
 
 /// Asks for as long as the driver is there.
 pub(crate) async fn watch(shared: Weak<Shared>) {

@@ -45,7 +45,7 @@ mod tests {
         let asked = |pauses: &[Option<Duration>]| {
             let mut pauses = pauses.iter();
             let answered = in_turn(|| pauses.next().ok_or(()), |pause| **pause);
-            (answered.map(|pause| *pause), pauses.len())
+            (answered.copied(), pauses.len())
         };
         let (now, late) = (Some(Duration::ZERO), Some(PAUSE_MAX + Duration::from_secs(1)));
         assert_eq!(asked(&[now, now, None, None]), (Ok(None), 1));

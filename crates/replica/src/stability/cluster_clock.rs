@@ -185,14 +185,13 @@ mod tests {
     fn what_was_given_is_over_also_where_it_is_ahead_of_the_time() {
         let (clock, versions) = of_three();
         let now_ms = clock.wall_ms();
-        assert_eq!(versions.given_up_to_ms(), now_ms - 1);
-        clock.jump_wall_ms(-5);
-        assert_eq!(HybridClock::wall_ms(versions.next()), now_ms, "the time may go back");
-        versions.starts_after(HybridClock::at_wall_ms(now_ms + 8_000) + 3);
-        let last = versions.next();
-        assert_eq!(HybridClock::wall_ms(last), now_ms + 8_000);
-        assert_eq!(versions.given_up_to_ms(), now_ms + 8_000, "the last one as well");
-        assert_eq!(HybridClock::wall_ms(versions.next()), now_ms + 8_001);
+        says(&versions, 1, now_ms);
+        clock.advance(std::time::Duration::from_millis(20));
+        assert_eq!(versions.given_up_to_ms(), versions.time_ms() - 1);
+        versions.observe(HybridClock::at_wall_ms(now_ms + 100)).expect("inside the bound");
+        assert_eq!(HybridClock::wall_ms(versions.next()), now_ms + 100);
+        assert_eq!(versions.given_up_to_ms(), now_ms + 100, "the last one as well");
+        assert_eq!(HybridClock::wall_ms(versions.next()), now_ms + 101);
     }
 
     #[test]

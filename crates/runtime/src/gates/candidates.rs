@@ -3,7 +3,10 @@ use std::collections::{BinaryHeap, HashMap};
 
 use super::address::Address;
 use super::rate::STALLED_BYTES_PER_SECOND;
-use super::share::Full;
+
+/// There is no room, and no holder has to give way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Full;
 
 /// A holder that may have to give way: not one that is healthy, waits for us, or was displaced already.
 #[derive(Debug, Clone, Copy)]

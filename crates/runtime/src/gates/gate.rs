@@ -7,7 +7,8 @@ use ladoga_env::Clock;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::address::Address;
-use super::share::{FairShare, Full};
+use super::candidates::Full;
+use super::share::FairShare;
 
 /// A bound that is shared fairly between addresses: holders that are too slow give way, and requests beyond that are refused.
 #[derive(Clone)]

@@ -3,7 +3,7 @@ use std::collections::{HashMap, VecDeque};
 use slab::Slab;
 
 use super::address::Address;
-use super::candidates::{Candidate, Wanted, Wish, choose};
+use super::candidates::{Candidate, Full, Wanted, Wish, choose};
 use super::rate::{Rate, Standing};
 
 /// A holder this fast never gives way: to hold all the places at this rate takes a real load.
@@ -51,10 +51,6 @@ struct Holder {
     arrival: u64,
     rate: Rate,
 }
-
-/// There is no room, and no holder has to give way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Full;
 
 impl FairShare {
     pub(super) fn new(max: u64, window_ms: u64) -> FairShare {

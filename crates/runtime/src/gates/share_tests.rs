@@ -4,7 +4,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use proptest::prelude::*;
 
 use super::address::Address;
-use super::share::{FairShare, Full, HEALTHY_BYTES_PER_SECOND};
+use super::candidates::Full;
+use super::share::{FairShare, HEALTHY_BYTES_PER_SECOND};
 
 const WINDOW_MS: u64 = 2_000;
 const TICK_MS: u64 = 100;

@@ -1,5 +1,5 @@
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ladoga_backup::{Chain, Error, Missing, Repository, Shipped, Writing, text_of_ms};
 
@@ -10,8 +10,8 @@ use super::node_log::{self, NodeLog, Told};
 use super::paced::Pace;
 use crate::client::Url;
 
-/// Nodes tell each other their clocks twice a second: so long is waited for those that are behind another one.
-const LEVEL_WAIT: Duration = Duration::from_secs(5);
+/// Nodes tell each other their clocks twice a second: those that are behind another one are asked again so often.
+const LEVEL_PAUSES: usize = 20;
 const LEVEL_PAUSE: Duration = Duration::from_millis(250);
 
 /// The logs of the nodes of a cluster, or that of a node on its own.
@@ -113,12 +113,12 @@ impl<'c> Logs<'c> {
 /// Up to when all of these nodes have everything. What a node acknowledges once it was started again counts as of up to ten seconds later:
 /// the others are waited for until they have come as far as the one that is furthest ahead, so that there is a time that has all.
 fn level(mut nodes: Vec<(Url, u64)>) -> u64 {
-    let (Some(ahead), begun) = (nodes.iter().map(|(_, reaches_ms)| *reaches_ms).max(), Instant::now()) else {
-        return u64::MAX;
-    };
+    let Some(ahead) = nodes.iter().map(|(_, reaches_ms)| *reaches_ms).max() else { return u64::MAX };
+    let mut pauses = LEVEL_PAUSES;
     for (url, reaches_ms) in &mut nodes {
-        while *reaches_ms < ahead && begun.elapsed() < LEVEL_WAIT {
+        while *reaches_ms < ahead && pauses > 0 {
             thread::sleep(LEVEL_PAUSE);
+            pauses -= 1;
             // That it is gone, who fetches its log will see.
             let Ok(told) = node_log::begin(url) else { break };
             *reaches_ms = told.listing.reaches_ms;

@@ -15,6 +15,9 @@ use super::passing::{self, Passed};
 use super::update::{Decided, KnownCell, NewestCells, Update, Verdict};
 use crate::store::{CellChange, CellGate, CellObserver, StoreError};
 
+/// How many batches of a group are stored, and why no more are.
+type StoredBatches = (usize, Result<(), Error>);
+
 /// Writes groups to the engine, one after the other, and tells who observes what they replaced. In the same turn, cells pass
 /// the gate and updates are decided, so that nothing comes between.
 pub(super) struct GroupWriter {
@@ -136,7 +139,7 @@ impl GroupWriter {
             self.tell_feed(&batches, became_newest.as_ref().filter(|_| outcome.is_ok()));
             let [puts_stored, deletes_stored] = [stored.min(puts), deletes_stored.min(plain_end)]
                 .map(|end| passing::cells_before(batches[..end].iter().map(WriteBatch::len).sum(), &passed));
-            Ok(WrittenGroup { outcome, puts_stored, of_deletes, deletes_stored, passed, verdicts })
+            Ok(WrittenGroup { outcome, of_deletes, puts_stored, deletes_stored, passed, verdicts })
         })
     }
 
@@ -167,7 +170,7 @@ impl GroupWriter {
         &self,
         batches: &[WriteBatch],
         durability: Durability,
-    ) -> ((usize, Result<(), Error>), Option<Vec<bool>>) {
+    ) -> (StoredBatches, Option<Vec<bool>>) {
         let write = || self.engine.write_in_parts(batches, durability);
         let Some(observer) = self.observer.get() else { return (write(), Some(Vec::new())) };
         let Ok(outcome) =

@@ -23,7 +23,7 @@ fn passed_on(arguments: &[&str]) -> String {
 fn only_releases_are_guided() {
     let profile = pgo().join("ladoga.profdata");
     let release = "--crate-name ladoga -C opt-level=3 -C lto=thin";
-    let guided = format!("{release} -C profile-use={}", profile.display());
+    let guided = format!("{release} -C profile-use={} -C llvm-args=-no-pgo-warn-mismatch", profile.display());
     assert_eq!(passed_on(&release.split(' ').collect::<Vec<_>>()), guided);
     for other in [
         "-vV",
@@ -44,7 +44,13 @@ fn arguments_with_spaces_stay_in_one_piece() {
     let output =
         Command::new(pgo().join("rustc")).args(["printf", "<%s>", "opt-level=3", "a b", ""]).output();
     let output = String::from_utf8(output.expect("a shell").stdout).expect("text");
-    assert_eq!(output, format!("<opt-level=3><a b><><-C><profile-use={}>", profile.display()));
+    assert_eq!(
+        output,
+        format!(
+            "<opt-level=3><a b><><-C><profile-use={}><-C><llvm-args=-no-pgo-warn-mismatch>",
+            profile.display()
+        )
+    );
 }
 
 #[test]

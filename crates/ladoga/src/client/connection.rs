@@ -23,8 +23,8 @@ impl Request<'_> {
     }
 
     /// The same; if the token has used its rate, it is sent again when the node says, if that is soon.
-    pub(crate) fn send_in_turn(&self, url: &Url) -> Result<Response, ClientError> {
-        throttled::in_turn(|| self.send_in_time(url), Response::pause)
+    pub(crate) fn send_once_admitted(&self, url: &Url) -> Result<Response, ClientError> {
+        throttled::once_admitted(|| self.send_in_time(url), Response::pause)
     }
 
     /// Sends it, and takes the node for gone if it sends or takes nothing for so long.

@@ -54,7 +54,7 @@ impl KeptConnection {
     /// node has closed meanwhile is made again, once. If the token has used its rate, the request is sent again when
     /// the node says, if that is soon.
     pub(crate) fn ask(&mut self, method: &str, target: &str) -> Result<Answered, ClientError> {
-        throttled::in_turn(|| self.ask_again(method, target), |answered| answered.pause)
+        throttled::once_admitted(|| self.ask_again(method, target), |answered| answered.pause)
     }
 
     /// Sends a last request over a connection of its own, and does not wait for long: the node may have stopped meanwhile.

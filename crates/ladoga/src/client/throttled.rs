@@ -12,7 +12,7 @@ pub(super) fn pause_of(status: u16, retry_after: Option<&[u8]>) -> Option<Durati
 }
 
 /// Asks, and asks again when the answer says, if that is soon.
-pub(super) fn in_turn<A, E>(
+pub(super) fn once_admitted<A, E>(
     mut ask: impl FnMut() -> Result<A, E>,
     pause: impl Fn(&A) -> Option<Duration>,
 ) -> Result<A, E> {
@@ -44,7 +44,7 @@ mod tests {
     fn it_is_asked_until_it_is_answered_unless_that_takes_too_long() {
         let asked = |pauses: &[Option<Duration>]| {
             let mut pauses = pauses.iter();
-            let answered = in_turn(|| pauses.next().ok_or(()), |pause| **pause);
+            let answered = once_admitted(|| pauses.next().ok_or(()), |pause| **pause);
             (answered.copied(), pauses.len())
         };
         let (now, late) = (Some(Duration::ZERO), Some(PAUSE_MAX + Duration::from_secs(1)));

@@ -26,14 +26,14 @@ pub(super) enum ClusterReport {
 pub(crate) fn repair(arguments: &NodeArguments) -> Result<(), Failure> {
     let url = node_url(arguments)?;
     let session = |report: &Value| report["replica_state"]["session"].as_str().map(str::to_owned);
-    let look = || report_in(request("GET", "/v0/cluster").send_in_turn(&url)?, &url);
+    let look = || report_in(request("GET", "/v0/cluster").send_once_admitted(&url)?, &url);
     let began_in = match look()? {
         ClusterReport::Of(report) => session(&report),
         ClusterReport::Alone => None,
         // Nobody would be told how the repair ends.
         ClusterReport::Refused(why) => return Err(Failure::Failed(why)),
     };
-    let response = request("POST", "/v0/repair").send_in_turn(&url)?;
+    let response = request("POST", "/v0/repair").send_once_admitted(&url)?;
     if response.status != 202 {
         return Err(Failure::refused(response));
     }

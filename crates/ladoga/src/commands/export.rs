@@ -1,6 +1,6 @@
 use std::io::{BufWriter, Write, stderr};
 
-use super::range::{Lines, Query, ask_in_turn};
+use super::range::{Lines, Query, ask_once_admitted};
 use super::record::{BEGINNING_BYTES, key_of};
 use super::tally::ProgressLine;
 use super::{Failure, counted, output};
@@ -25,7 +25,7 @@ pub(crate) fn export(arguments: &ExportArguments) -> Result<(), Failure> {
         }
         query.add("limit", &PAGE_RECORDS.to_string());
         query.add("scope", "cluster");
-        let response = ask_in_turn(&query, &arguments.node)?;
+        let response = ask_once_admitted(&query, &arguments.node)?;
         let (mut lines, mut page) = (Lines::default(), Page::default());
         response.lines(|piece| {
             lines.print(&mut out, piece)?;

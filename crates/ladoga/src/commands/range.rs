@@ -88,8 +88,8 @@ fn ask(query: &Query, node: &NodeArguments) -> Result<Response, Failure> {
 }
 
 /// The same of one page of many, which waits for the rate of the token: those before it may have used that.
-pub(super) fn ask_in_turn(query: &Query, node: &NodeArguments) -> Result<Response, Failure> {
-    served(request(query).send_in_turn(&node_url(node)?)?)
+pub(super) fn ask_once_admitted(query: &Query, node: &NodeArguments) -> Result<Response, Failure> {
+    served(request(query).send_once_admitted(&node_url(node)?)?)
 }
 
 fn request(query: &Query) -> Request<'static> {

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::found::Found;
 use super::pending::{PendingRead, Start};
@@ -91,9 +92,12 @@ impl Inner {
         // Read before the view is: what is flushed later may be newer than what the view's tables have.
         let generation = self.reads.records.generation();
         let view = self.reads.view.load();
+        // Read after the view is: groups that it lacks are whole in memtables that it lacks. A group that is being applied is not
+        // seen, so nobody sees a part of it.
+        let sequence = self.writes.visible.load(Ordering::Acquire);
         let hash = key_hash(key);
         self.reads.records.prefetch(hash);
-        let found = view.find_in_memtables(hash, key, u64::MAX);
+        let found = view.find_in_memtables(hash, key, sequence);
         if found.version() >= view.levels.newest_of_all() {
             return Ok(Newest::Found(found));
         }

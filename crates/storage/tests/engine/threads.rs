@@ -250,6 +250,31 @@ fn batches_are_seen_whole_or_not_at_all() {
     });
 }
 
+/// A read that is no snapshot saw what was applied of a group that was not yet visible.
+#[test]
+fn of_a_batch_under_way_reads_see_nothing() {
+    let options = Options { memtable_bytes: Some(1 << 20), ..options(Durability::Never) };
+    let machine = Machine::new(1, options);
+    let engine = machine.open().unwrap();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let length = |key: &[u8]| engine.get(key).unwrap().map_or(0, |value| length(&value));
+            while !stop.load(Ordering::Relaxed) {
+                let first = length(b"0000");
+                let last = length(b"0999");
+                assert!(last >= first, "half of a batch: {last} behind {first}");
+            }
+        });
+        for round in 1..200 {
+            let puts = (0..1000).map(|n| Write::put(format!("{n:04}"), round, round as usize));
+            write(&engine, &puts.collect::<Vec<_>>()).unwrap();
+        }
+        stop.store(true, Ordering::Relaxed);
+        reader.join().unwrap();
+    });
+}
+
 /// Every write that was answered before the store was closed is found after it is opened again.
 #[test]
 fn a_store_is_closed_while_eight_threads_write() {

@@ -38,8 +38,14 @@ impl Damage {
         error: &Error,
     ) -> Option<&'a (usize, Arc<Table>)> {
         let path = match error {
-            Error::Corruption { path, .. } | Error::Missing { path, .. } => path,
-            Error::Io { operation: "read", path, .. } if self.is_unreadable(path) => path,
+            Error::Corruption { path, .. }
+            | Error::Missing { path, .. }
+            | Error::NewerFormat { path, .. } => path,
+            Error::Io { operation: "open" | "measure" | "read", path, .. }
+                if !error.may_pass() && self.is_unreadable(path) =>
+            {
+                path
+            }
             _ => return None,
         };
         let broken = inputs.iter().find(|(_, table)| table.path() == path)?;

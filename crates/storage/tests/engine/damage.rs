@@ -126,12 +126,23 @@ fn a_compaction_that_fails_is_done_again_and_leaves_nothing_behind() {
 /// A bad sector: its bytes cannot be read, and the disk reports an error each time.
 #[test]
 fn a_table_that_cannot_be_read_stays_and_compactions_go_on() {
+    leaves_alone_what_fails(Operation::Read);
+}
+
+/// A bad inode. No compaction was done any more: each began with the same table.
+#[test]
+fn a_table_that_cannot_be_opened_stays_and_compactions_go_on() {
+    leaves_alone_what_fails(Operation::Open);
+}
+
+/// What fails on a table does so each time.
+fn leaves_alone_what_fails(operation: Operation) {
     let (machine, _) = store();
     for unreadable in table_paths(&machine) {
         let (machine, mut model) = store();
         let name = unreadable.file_name().unwrap().to_str().unwrap();
         let engine = machine.open().unwrap();
-        machine.disk.fail_operation(0, Fault::io().on(Operation::Read).on_path(name).sticky());
+        machine.disk.fail_operation(0, Fault::io().on(operation).on_path(name).sticky());
         for n in 0..2000 {
             put(&engine, &mut model, n * 11, 10_000 + n);
             // Those of this table fail at first.

@@ -139,14 +139,25 @@ impl KeptLog {
         }
         // What a store that syncs less often has not synced yet.
         file.sync_data().map_err(Error::io("sync", &path))?;
-        self.link_larges(number, larges)?;
         let kept_ms = self.clock.wall_ms();
         let segment = KeptSegment { number, first_sequence, end_sequence, kept_ms };
-        self.link(&path, &self.kept.join(segment.file_name()))?;
-        self.disk.sync_dir(&self.kept).map_err(Error::io("sync directory", &self.kept))?;
-        let bytes = self.larges_bytes(number, larges) + length(&*self.disk, &path);
-        self.segments.lock().insert(number, Kept { segment, larges: larges.clone(), bytes });
+        let mut kept = Kept { segment, larges: larges.clone(), bytes: 0 };
+        let linked = self
+            .link_larges(number, larges)
+            .and_then(|()| self.link(&path, &self.kept.join(segment.file_name())))
+            .and_then(|()| self.sync_names());
+        if let Err(error) = linked {
+            // Or nobody knows of these names before the store is opened again, and their files keep their room.
+            self.remove(&[kept]);
+            return Err(error);
+        }
+        kept.bytes = self.larges_bytes(number, larges) + length(&*self.disk, &path);
+        self.segments.lock().insert(number, kept);
         Ok(())
+    }
+
+    fn sync_names(&self) -> Result<(), Error> {
+        self.disk.sync_dir(&self.kept).map_err(Error::io("sync directory", &self.kept))
     }
 
     /// Keeps large values of a segment that is kept, durably. A power cut before the names were synced may have left its own, and none
@@ -155,8 +166,10 @@ impl KeptLog {
         if missing.is_empty() {
             return Ok(());
         }
-        self.link_larges(number, &missing)?;
-        self.disk.sync_dir(&self.kept).map_err(Error::io("sync directory", &self.kept))?;
+        if let Err(error) = self.link_larges(number, &missing).and_then(|()| self.sync_names()) {
+            missing.iter().for_each(|&large| _ = self.remove_name(&large_name(number, large)));
+            return Err(error);
+        }
         let bytes = self.larges_bytes(number, &missing);
         if let Some(kept) = self.segments.lock().get_mut(&number) {
             kept.bytes += bytes;
@@ -265,25 +278,31 @@ impl KeptLog {
 
     /// The segments first, durably: what a crash or a failure leaves of their large values is removed when the store is opened again.
     fn remove(&self, segments: &[Kept]) {
-        let warn = |path: &Path, error: &io::Error| {
-            tracing::warn!(path = %path.display(), %error, "could not remove log that was kept");
-        };
-        let remove = |name: String| {
-            let path = self.kept.join(name);
-            self.disk.remove(&path).inspect_err(|error| warn(&path, error)).is_ok()
-        };
-        let removed = segments.iter().filter(|kept| remove(kept.segment.file_name()));
+        let removed = segments.iter().filter(|kept| self.remove_name(&kept.segment.file_name()));
         let removed: Vec<&Kept> = removed.filter(|kept| !kept.larges.is_empty()).collect();
         if removed.is_empty() {
             return;
         }
-        if let Err(error) = self.disk.sync_dir(&self.kept) {
-            return warn(&self.kept, &error);
+        if let Err(error) = self.sync_names() {
+            tracing::warn!(%error, "could not remove large values of log that was kept");
+            return;
         }
         for kept in removed {
             for &large in &kept.larges {
-                remove(large_name(kept.segment.number, large));
+                self.remove_name(&large_name(kept.segment.number, large));
             }
+        }
+    }
+
+    /// Whether there is no such name any more. It may be one that was never made.
+    fn remove_name(&self, name: &str) -> bool {
+        let path = self.kept.join(name);
+        match self.disk.remove(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(path = %path.display(), %error, "could not remove log that was kept");
+                false
+            }
+            _ => true,
         }
     }
 

@@ -1,6 +1,6 @@
 use std::sync::OnceLock;
 
-use ladoga_env::sim::{self, SimDisk};
+use ladoga_env::sim::{self, Fault, Operation, SimDisk};
 use ladoga_env::{File, Lock};
 
 use super::*;
@@ -65,20 +65,48 @@ impl Disk for Watched {
     }
 }
 
+/// So many segments, each with a large value.
+fn with_segments(disk: &SimDisk, count: u64) {
+    let dir = Path::new(DIR);
+    for dir in [paths::wal_dir(dir), paths::blobs_dir(dir)] {
+        disk.create_dir_all(&dir).expect("a directory");
+    }
+    for number in 1..=count {
+        let mut wal = WalWriter::create(disk, dir, number, 4 << 10).expect("room");
+        wal.begin(number, Some(7)).expect("room");
+        disk.open(&paths::blob(dir, number), OpenMode::CreateNew).expect("room");
+    }
+}
+
+/// What was linked stayed, and nobody knew of it: a full disk did not get its room back.
+#[test]
+fn what_cannot_be_kept_leaves_nothing_behind() {
+    let (env, disk, _clock) = sim::env(1);
+    with_segments(&disk, 1);
+    let kept = KeptLog::open(&env.disk, &env.clock, Path::new(DIR), 1_000).expect("room");
+    let names = || disk.list(&kept.kept).expect("a directory");
+    for (operation, after) in [(Operation::Link, 0), (Operation::Link, 1), (Operation::SyncDir, 0)] {
+        disk.fail_operation(after, Fault::storage_full().on(operation));
+        kept.keep(1, 2, &[1].into()).expect_err("the disk is full");
+        disk.clear_faults();
+        assert_eq!(names(), Vec::<String>::new(), "{operation:?} {after}");
+    }
+    kept.keep(1, 2, &BTreeSet::new()).expect("room");
+    disk.fail_operation(0, Fault::storage_full().on(Operation::SyncDir));
+    kept.keep(1, 2, &[1].into()).expect_err("the disk is full");
+    disk.clear_faults();
+    assert_eq!(names().len(), 1, "the segment itself");
+    kept.keep(1, 2, &[1].into()).expect("room");
+    assert_eq!(names().len(), 2);
+}
+
 /// On a disk that was nearly full, a segment could be removed by one thread while another kept it: what stayed was a segment without
 /// its large values, or one that was said to be kept and was not there.
 #[test]
 fn nobody_removes_a_segment_while_it_is_kept() {
     let (env, disk, clock) = sim::env(1);
+    with_segments(&disk, 3);
     let dir = Path::new(DIR);
-    for dir in [paths::wal_dir(dir), paths::blobs_dir(dir)] {
-        disk.create_dir_all(&dir).expect("a directory");
-    }
-    for number in 1..=3 {
-        let mut wal = WalWriter::create(&disk, dir, number, 4 << 10).expect("room");
-        wal.begin(number, Some(7)).expect("room");
-        disk.open(&paths::blob(dir, number), OpenMode::CreateNew).expect("room");
-    }
     let watched = Arc::new(Watched { disk, kept: OnceLock::new(), changes: AtomicU64::new(0) });
     let disk: Arc<dyn Disk> = Arc::clone(&watched) as Arc<dyn Disk>;
     let kept = Arc::new(KeptLog::open(&disk, &env.clock, dir, 1_000).expect("room"));

@@ -44,8 +44,11 @@ pub(super) async fn write_unless_fenced<S: Store>(
     let mut core = first_attempt(plan.replicas);
     // All attempts together have the time of the request.
     let (until_ms, mut rest) = (plan.until_ms(), None);
-    for _ in 0..RESTAMPS_MAX {
-        let stamp = plan.stamp().await?;
+    for attempt in 0..RESTAMPS_MAX {
+        let stamp = plan
+            .stamp()
+            .await
+            .map_err(|error| if attempt == 0 { error } else { unless_shown(plan, error) })?;
         let cell = Cell { stamp, value: value.cloned().map(Value::Inline) };
         let writing = Writing::new(rest.as_ref().unwrap_or(plan), core.clone(), cell);
         writing.begin();
@@ -55,13 +58,15 @@ pub(super) async fn write_unless_fenced<S: Store>(
                 return Ok(PlainWrite::Acknowledged(stamp.version));
             }
             Outcome::Failed(error) => return Err(too_few(plan, &error, true)),
-            Outcome::Stale(newest) => plan.observe(newest)?,
+            Outcome::Stale(newest) => plan.observe(newest).map_err(|error| unless_shown(plan, error))?,
             Outcome::Fenced { fence, is_nowhere } if plan.replicas.is_quorum() => {
-                plan.observe(fence)?;
+                plan.observe(fence).map_err(|error| if is_nowhere { error } else { Error::Undecided })?;
                 return Ok(PlainWrite::Fenced { earlier: (!is_nowhere).then_some(stamp.version) });
             }
             // Nobody was promised that it takes effect once, so a newer version does.
-            Outcome::Fenced { fence, .. } => plan.observe(fence)?,
+            Outcome::Fenced { fence, .. } => {
+                plan.observe(fence).map_err(|error| unless_shown(plan, error))?;
+            }
         }
         if plan.replicas.is_quorum() {
             note_given_up(stamp.version);
@@ -75,8 +80,13 @@ pub(super) async fn write_unless_fenced<S: Store>(
     if plan.replicas.is_quorum() {
         return Err(Error::Contended("other writes of this key were newer each time"));
     }
-    // Whoever had nothing newer has taken it, and may have shown it.
-    Err(Error::Undecided)
+    Err(unless_shown(plan, Error::Undecided))
+}
+
+/// An error after an attempt, which says that nothing happened. Below a quorum, whoever had nothing newer has taken that one, and may have
+/// shown it.
+fn unless_shown<S: Store>(plan: &Plan<S>, error: Error) -> Error {
+    if plan.replicas.is_quorum() { error } else { Error::Undecided }
 }
 
 fn first_attempt(replicas: Replicas) -> WriteCore {

@@ -114,15 +114,20 @@ impl<'c> Logs<'c> {
 /// the others are waited for until they have come as far as the one that is furthest ahead, so that there is a time that has all.
 fn level(mut nodes: Vec<(Url, u64)>) -> u64 {
     let Some(ahead) = nodes.iter().map(|(_, reaches_ms)| *reaches_ms).max() else { return u64::MAX };
-    let mut pauses = LEVEL_PAUSES;
-    for (url, reaches_ms) in &mut nodes {
-        while *reaches_ms < ahead && pauses > 0 {
-            thread::sleep(LEVEL_PAUSE);
-            pauses -= 1;
-            // That it is gone, who fetches its log will see.
-            let Ok(told) = node_log::begin(url) else { break };
-            *reaches_ms = told.listing.reaches_ms;
+    for _ in 0..LEVEL_PAUSES {
+        let behind: Vec<_> = nodes.iter_mut().filter(|(_, reaches_ms)| *reaches_ms < ahead).collect();
+        if behind.is_empty() {
+            break;
         }
+        thread::sleep(LEVEL_PAUSE);
+        for (url, reaches_ms) in behind {
+            // That it is gone, who fetches its log will see.
+            if let Ok(told) = node_log::begin(url) {
+                *reaches_ms = told.listing.reaches_ms;
+            }
+        }
+    }
+    for (url, reaches_ms) in &nodes {
         if *reaches_ms < ahead {
             let (up_to, later) = (text_of_ms(*reaches_ms), text_of_ms(ahead));
             complain(format_args!(

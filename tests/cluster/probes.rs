@@ -54,6 +54,7 @@ fn a_node_that_has_heard_nobody_lives_and_is_not_ready() {
     let mut launches = launches.into_iter();
     let first = launches.next().expect("a launch").start();
     assert_lives(&first);
+    Ladoga::new(["status", "--live", "--url", &first.url()]).run().expect_success();
     let response = ready(&first);
     assert_refusal(&response, 503, "whether a new node is ready that has heard nobody");
     assert!(response.text().contains("is new"), "{}", response.text());

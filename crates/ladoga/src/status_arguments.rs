@@ -11,6 +11,9 @@ without one, a line says so instead.
 With --watch, it shows what the node does until it is stopped by Ctrl-C: requests and their latencies, what the store holds, and how
 the nodes of the cluster are. On a terminal, the screen is drawn anew; elsewhere each look is one line.
 
+With --live, it only says whether the process turns, as /livez does: also while it opens its data directory, and whatever the other
+nodes are. That is what decides about a restart.
+
 With --hot, it prints the keys and prefixes that clients asked this node for most in the last 30 to 60 seconds, as one request in 64
 tells. A prefix ends with the first : or / behind the first byte of a key, or else after 8 bytes. On a node with tokens, this needs a
 token with the scope admin.
@@ -20,8 +23,8 @@ Examples:
   ladoga status --watch 5
   ladoga status --hot --url http://127.0.0.1:9000
 
-Exit codes: 0 if the node would serve a request now; 1 if it would not (the reason is printed) or cannot be reached; 2 if the command
-line is wrong; 130 if Ctrl-C ended --watch.";
+Exit codes: 0 if the node would serve a request now, with --live if it lives; 1 if not (the reason is printed), or if it cannot be
+reached; 2 if the command line is wrong; 130 if Ctrl-C ended --watch.";
 
 #[derive(Debug, Args)]
 #[command(after_help = STATUS_HELP)]
@@ -33,6 +36,9 @@ pub(crate) struct StatusArguments {
     /// Print the keys and prefixes that clients ask for most
     #[arg(long)]
     pub(crate) hot: bool,
+    /// Only say whether the process turns
+    #[arg(long, conflicts_with_all = ["hot", "watch"])]
+    pub(crate) live: bool,
     #[command(flatten)]
     pub(crate) node: NodeArguments,
 }

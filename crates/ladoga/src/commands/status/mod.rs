@@ -23,6 +23,9 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<(), Failure> {
     if arguments.hot {
         return hot::hot(&url);
     }
+    if arguments.live {
+        return live(&url);
+    }
     if let Some(seconds) = arguments.watch {
         return watch::watch(&url, seconds);
     }
@@ -53,6 +56,13 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<(), Failure> {
         None => Ok(()),
         Some(why_not) => Err(Failure::Failed(why_not)),
     }
+}
+
+/// Prints whether a node lives, whether or not it would serve a request.
+fn live(url: &Url) -> Result<(), Failure> {
+    let said = get(url, "/livez")?;
+    writeln!(output_of_work(), "{url}: {}", said.trim_end())?;
+    Ok(())
 }
 
 /// What a node answers to `GET` of a path, which has to succeed.

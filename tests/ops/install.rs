@@ -81,6 +81,7 @@ fn the_package_has_all_that_a_machine_needs() {
         "usr/bin/ladoga",
         "etc/ladoga/ladoga.toml",
         "usr/lib/systemd/system/ladoga.service",
+        "usr/lib/sysusers.d/ladoga.conf",
         "usr/share/man/man1/ladoga.1.gz",
         "usr/share/man/man1/ladoga-serve.1.gz",
         "usr/share/bash-completion/completions/ladoga",
@@ -101,6 +102,7 @@ fn the_package_has_all_that_a_machine_needs() {
     let Some((is_right, text)) = run(binary, &arguments) else { return };
     assert!(is_right && text.contains("data in /var/lib/ladoga"), "{text}");
     verify_unit(&root);
+    verify_user(&package, &root);
 }
 
 /// That systemd takes the unit, and that it leaves little open.
@@ -118,4 +120,19 @@ fn verify_unit(root: &Path) {
     let security = ["security", "--offline=true", "--threshold=20", "--no-pager", unit];
     let Some((is_little, told)) = run("systemd-analyze", &security) else { return };
     assert!(is_little, "{told}");
+}
+
+/// That the user whom the unit names is made when the package is installed.
+fn verify_user(package: &str, root: &Path) {
+    let unit = fs::read_to_string(root.join("usr/lib/systemd/system/ladoga.service")).expect("a unit");
+    assert!(unit.contains("\nUser=ladoga\n") && !unit.contains("DynamicUser"), "{unit}");
+    let script = root.join("control");
+    let script_name = script.to_str().expect("a path");
+    let Some((is_done, told)) = run("dpkg-deb", &["-e", package, script_name]) else { return };
+    assert!(is_done, "{told}");
+    let script = fs::read_to_string(script.join("postinst")).expect("what runs once it is unpacked");
+    assert!(script.contains("systemd-sysusers ladoga.conf"), "{script}");
+    let root = format!("--root={}", root.display());
+    let Some((is_done, told)) = run("systemd-sysusers", &[&root, "ladoga.conf"]) else { return };
+    assert!(is_done, "{told}");
 }

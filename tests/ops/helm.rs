@@ -134,6 +134,10 @@ fn what_the_chart_cannot_do_is_said() {
     for (settings, said) in [
         (&[][..], "auth.existingSecret is empty, expected the name of a secret"),
         (&["auth.insecure=true", "settings.listen=0.0.0.0:1"], "settings.listen is made by the chart"),
+        (
+            &["auth.insecure=true", "settings.tls_cert=/etc/ladoga/tls.pem"],
+            "settings.tls_cert is for TLS, which",
+        ),
     ] {
         let Some((is_right, _, errors)) = template(&chart(), settings) else { return };
         assert!(!is_right && errors.contains(said), "{errors}");

@@ -56,6 +56,16 @@ fn one_byte_at_a_time_and_an_empty_line_behind_a_body_are_right() {
     }
 }
 
+/// To send the rest of a request failed, and the answer to what was sent of it was thrown away with the connection.
+#[test]
+fn an_answer_to_half_a_request_is_read() {
+    let server = Server::start(Manner::Refuse);
+    let ran = bench(&format!("-t1 -c1 -d1s --workload put --value 16MiB {}", server.url()));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(!ran.out.contains("Socket errors"), "{}", ran.out);
+    assert!(ran.number_after("Non-2xx or 3xx responses: ") > 0.0, "{}", ran.out);
+}
+
 #[test]
 fn nobody_there_ends_at_once() {
     let nobody = Port::claim();

@@ -38,6 +38,8 @@ pub(crate) enum Manner {
     Drip,
     /// Closes without having read: the peer sees a reset.
     Reset,
+    /// Answers with 413 to the head of a request, and closes without having read its body: the peer reads that, and sees a reset.
+    Refuse,
     /// Reads the request and closes its side of the connection.
     HalfClose,
     Silent,
@@ -104,6 +106,13 @@ fn serve(mut stream: TcpStream, manner: Manner, shared: &Shared) -> Option<()> {
     if manner == Manner::Reset {
         stream.peek(&mut [0]).ok()?;
         return None;
+    }
+    if manner == Manner::Refuse {
+        stream.peek(&mut [0]).ok()?;
+        shared.requests.fetch_add(1, Ordering::SeqCst);
+        return stream
+            .write_all(b"HTTP/1.1 413 Content Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+            .ok();
     }
     let mut buffered = Vec::new();
     for answered in 1.. {
@@ -178,7 +187,9 @@ fn answer(stream: &mut TcpStream, manner: Manner, target: &str) -> Option<()> {
             Some(())
         }
         // The last two are others by now.
-        Manner::Silent | Manner::Reset | Manner::FifthIsGood | Manner::CloseAfter { .. } => Some(()),
+        Manner::Silent | Manner::Reset | Manner::Refuse | Manner::FifthIsGood | Manner::CloseAfter { .. } => {
+            Some(())
+        }
         Manner::Malformed => stream.write_all(b"hello, this is no HTTP\r\n\r\n").ok(),
         Manner::EndlessHead => endless(stream, "HTTP/1.1 200 OK\r\n", "X-More: and more\r\n"),
         Manner::EndlessBody => {

@@ -19,16 +19,18 @@ impl Worker {
             }
             Phase::Open => {}
         }
-        if flags.contains(epoll::EventFlags::OUT) {
-            self.flush(index)?;
-        }
+        let life = self.connections[index].life;
+        // What may be the last answer before what it may be too late for: a server can answer half a request, and close.
         if flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR) {
-            return self.receive(index);
+            self.receive(index)?;
+        }
+        if flags.contains(epoll::EventFlags::OUT) && self.connections[index].life == life {
+            self.flush(index)?;
         }
         Ok(())
     }
 
-    fn receive(&mut self, index: usize) -> Outcome<()> {
+    pub(super) fn receive(&mut self, index: usize) -> Outcome<()> {
         loop {
             let life = self.connections[index].life;
             let received = self.connections[index].receive(&mut self.buffer);

@@ -124,7 +124,14 @@ impl Worker {
                 self.watch(index);
                 self.offer(index, now)?;
             }
-            Err(_) => self.write_failed(index, now),
+            Err(_) => {
+                // What was answered before the end is there to be read.
+                let life = self.connections[index].life;
+                self.receive(index)?;
+                if self.connections[index].life == life {
+                    self.write_failed(index, now);
+                }
+            }
         }
         Ok(())
     }

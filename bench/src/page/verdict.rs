@@ -25,14 +25,6 @@ pub(super) struct Judged {
     pub(super) measured: Series,
 }
 
-/// The columns that tell whether a row counts, each with what is said of one that does not. One bad answer is enough: no comparison
-/// asks for what a subject may refuse, but for the 503 of one that is overloaded, which is not in its column.
-const BAD: [(&str, &str); 3] = [
-    ("bad answers", "gave bad answers"),
-    ("bad or unanswered", "gave bad answers, or none"),
-    ("other bad", "gave bad answers beside 503, or none"),
-];
-
 /// `latest` has at most one contest of a name and part.
 pub(super) fn judge(target: Target, latest: &[&Published]) -> Judged {
     let find = |cell: &Cell| {
@@ -55,15 +47,7 @@ pub(super) fn judge(target: Target, latest: &[&Published]) -> Judged {
     let Some(median) = measured.median() else {
         return judged(Verdict::Unknown("no round has both figures".to_owned()), measured);
     };
-    let bad = |cell: &&Cell| {
-        let is_bad = |column: &str| {
-            let found = find(cell).and_then(|contest| contest.series(cell.subject, column));
-            found.and_then(Series::max).is_some_and(|most| most > 0.0)
-        };
-        let (_, words) = BAD.into_iter().find(|(column, _)| is_bad(column))?;
-        Some(format!("{} {words}", cell.subject))
-    };
-    if let Some(reason) = cells.iter().find_map(bad) {
+    if let Some(reason) = cells.iter().find_map(|cell| find(cell)?.why_void(cell.subject)) {
         return judged(Verdict::Void(reason), measured);
     }
     judged(against(median, target.bound), measured)

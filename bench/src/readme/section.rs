@@ -65,6 +65,9 @@ pub(super) fn choose(archive: &Archive) -> Outcome<Vec<&Published>> {
         if contest.is_smoke {
             return failed(format!("the results of {} are those of the smoke, which mean nothing", claim.id));
         }
+        if let Some(why) = contest.rows.iter().find_map(|row| contest.why_void(&row.subject)) {
+            return failed(format!("the results of {} count for nothing: {why}", claim.id));
+        }
         chosen.push(*contest);
     }
     Ok(chosen)

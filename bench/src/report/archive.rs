@@ -129,7 +129,24 @@ impl Published {
         let column = self.columns.iter().position(|column| column.name == figure)?;
         self.row(subject)?.series.get(column).filter(|series| series.count() > 0)
     }
+
+    /// Why the figures of a subject count for nothing, if so. One bad answer is enough: no comparison asks for what a subject may
+    /// refuse, but for the 503 of one that is overloaded, which is not in its column.
+    pub(crate) fn why_void(&self, subject: &str) -> Option<String> {
+        let is_bad = |column: &str| {
+            self.series(subject, column).and_then(Series::max).is_some_and(|most| most > 0.0)
+        };
+        let (_, words) = BAD.into_iter().find(|(column, _)| is_bad(column))?;
+        Some(format!("{subject} {words}"))
+    }
 }
+
+/// The columns that tell whether a row counts, each with what is said of one that does not.
+const BAD: [(&str, &str); 3] = [
+    ("bad answers", "gave bad answers"),
+    ("bad or unanswered", "gave bad answers, or none"),
+    ("other bad", "gave bad answers beside 503, or none"),
+];
 
 fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)

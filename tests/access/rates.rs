@@ -201,3 +201,37 @@ fn what_is_fetched_for_a_backup_counts() {
     assert!((1_000..=3_000).contains(&wait_s), "{wait_s}");
     assert_eq!(ask(&mut connection, ("GET", &target), Some(&ops), None).status, 200, "others have their own");
 }
+
+/// The quota is used up for longer than any test takes. An `EXEC` that was refused left the transaction open, and what came behind it was
+/// kept for one that never came.
+#[test]
+fn a_transaction_of_a_token_that_has_used_up_its_rate_ends_where_it_should() {
+    let tokens = Tokens::new();
+    let rate = ["--bytes-per-second", "100"];
+    let (app, other) = (tokens.create("app", "all", &rate), tokens.create("other", "all", &rate));
+    let node = RespNode::launch(tokens.launch());
+    let (mut client, long) = (node.connect(), "v".repeat(100_000));
+    assert_eq!(client.ask(&format!("AUTH {app}")), "+OK\r\n");
+    let refused = "-ERR the token has used its bytes a second";
+    for (command, reply) in [
+        ("MULTI", "+OK\r\n"),
+        (&*format!("SET k {long}"), "+QUEUED\r\n"),
+        ("EXEC", "*1\r\n+OK\r\n"),
+        ("SET k x", refused),
+        // What is sent behind it must not happen by itself.
+        ("MULTI", "+OK\r\n"),
+        ("SET k x", refused),
+        ("UNWATCH", "+QUEUED\r\n"),
+        ("EXEC", "-EXECABORT Transaction discarded because of previous errors.\r\n"),
+        ("EXEC", "-ERR EXEC without MULTI\r\n"),
+        ("MULTI", "+OK\r\n"),
+        ("DISCARD", "+OK\r\n"),
+        ("UNWATCH", "+OK\r\n"),
+        ("DISCARD", "-ERR DISCARD without MULTI\r\n"),
+    ] {
+        let told = client.ask(command);
+        assert!(told.starts_with(reply), "{command:.20}: {told}");
+    }
+    assert_eq!(client.ask(&format!("AUTH {other}")), "+OK\r\n");
+    assert_eq!(client.ask("STRLEN k"), ":100000\r\n");
+}

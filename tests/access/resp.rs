@@ -250,3 +250,35 @@ fn a_transaction_does_nothing_that_its_token_has_lost_the_right_to() {
         assert_eq!(client.ask("EXEC"), "*1\r\n+OK\r\n");
     }
 }
+
+/// Where the end of a transaction was refused, it stayed open, and whatever came behind it was queued.
+#[test]
+fn a_transaction_ends_with_its_last_command_if_its_token_is_revoked() {
+    let tokens = Tokens::new();
+    let (app, other) = (tokens.create("app", "all", &[]), tokens.create("other", "all", &[]));
+    let node = RespNode::launch(tokens.launch());
+    let ends = [
+        ("EXEC", "-EXECABORT Transaction discarded because of: NOAUTH Authentication required.\r\n"),
+        ("DISCARD", NOAUTH),
+        ("RESET", "+RESET\r\n"),
+    ];
+    let mut clients = ends.map(|_| node.connect());
+    for client in &mut clients {
+        for (command, reply) in
+            [(&*format!("AUTH {app}"), "+OK\r\n"), ("MULTI", "+OK\r\n"), ("SET k app", "+QUEUED\r\n")]
+        {
+            assert_eq!(client.ask(command), reply);
+        }
+    }
+    let mut probe = node.connect();
+    assert_eq!(probe.ask(&format!("AUTH {app}")), "+OK\r\n");
+    tokens.revoke("app");
+    node.node.signal("HUP");
+    wait_until("a token that is revoked", || probe.ask("PING") == NOAUTH);
+    for (client, (end, reply)) in clients.iter_mut().zip(ends) {
+        assert_eq!(client.ask(end), reply);
+        assert_eq!(client.ask(&format!("AUTH {other}")), "+OK\r\n", "{end}");
+        assert_eq!(client.ask("GET k"), "$-1\r\n", "{end}");
+        assert_eq!(client.ask("EXEC"), "-ERR EXEC without MULTI\r\n", "{end}");
+    }
+}

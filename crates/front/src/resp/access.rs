@@ -85,6 +85,12 @@ const fn needs(verb: Verb) -> &'static [Scope] {
     }
 }
 
+/// Whether a command costs nothing of a token's rate. Those that begin and end a transaction must not be refused for it: what is sent
+/// behind a `MULTI` would be done by itself. The commands in between are paid for.
+const fn is_free(verb: Verb) -> bool {
+    matches!(verb, Verb::Multi | Verb::Exec | Verb::Discard | Verb::Unwatch)
+}
+
 /// The same of a request: what its options ask for beside what its command does.
 fn needed(verb: Verb, request: &Request) -> Scopes {
     /// Of `SET` and `DELEX`. A value as long as one of them may ask for more than it needs.
@@ -158,6 +164,9 @@ impl<K: KeyValue> Conversation<'_, K> {
     fn authorize_by_token(&mut self, command: &Command, request: &Request) -> Result<(), Reply> {
         let caller = self.caller()?;
         check_request(caller, command, request)?;
+        if is_free(command.verb) {
+            return Ok(());
+        }
         let bytes = request.from(1).map(<[u8]>::len).sum::<usize>() as u64;
         self.admit(bytes)
     }

@@ -60,6 +60,15 @@ impl Transaction {
         }
     }
 
+    /// A command may not be said. If it is the end of the transaction, it ends it nevertheless: what comes behind it does not belong
+    /// to it, and would be kept for an `EXEC` that never comes.
+    pub(super) fn refuse(&mut self, verb: Verb, request: &Request, reply: Reply) -> Reply {
+        if verb == Verb::Discard {
+            *self = Transaction::default();
+        }
+        self.misunderstand(request, reply)
+    }
+
     /// Keeps a request until `EXEC`, by itself: not what else arrived with it.
     pub(super) fn queue(
         &mut self,

@@ -234,7 +234,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             }
         };
         if let Err(reply) = self.authorize(command, &request) {
-            self.session.transaction.spoil();
+            let reply = self.session.transaction.refuse(command.verb, &request, reply);
             return self.reply_alone(reply.into(), Measured::of(command, started_ns)).await;
         }
         self.door.door.core.metrics.received(value_bytes(command.verb, &request));

@@ -9,6 +9,7 @@
 //! - `cluster`: the same commands on a cluster
 //! - `flush`: everything is deleted, if that is allowed
 //! - `hostile`: what costs a node more than it should
+//! - `held`: what a transaction holds until it is answered is counted
 //! - `many_keys`: one request for more keys than memory has room for
 //! - `oracle`: the same commands to Redis and to a node get the same replies
 //! - `suite`: Redis's own suite of tests, but for what is listed; `suite_report`: what it says
@@ -28,6 +29,7 @@ mod cluster;
 mod commands;
 mod connections;
 mod flush;
+mod held;
 mod hostile;
 mod many_keys;
 mod oracle;

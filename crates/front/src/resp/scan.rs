@@ -261,7 +261,8 @@ pub(super) async fn scan<K: KeyValue>(call: StoreCall<K>, request: Request) -> C
         turn.matched(options.pattern.unwrap_or_default(), &key).await;
         if options.matches(&key) {
             bytes += key.len();
-            found.push(Reply::Bulk(key.clone()));
+            // By itself, so that it does not keep what was read around it.
+            found.push(Reply::Bulk(Bytes::copy_from_slice(&key)));
         }
         last = Some(key);
         if bytes > SCAN_BYTES_MAX {
@@ -325,7 +326,8 @@ pub(super) async fn random_key<K: KeyValue>(call: StoreCall<K>) -> CommandResult
             chosen = Some(key);
         }
     }
-    Ok(Served::value(chosen))
+    // By itself, as above.
+    Ok(Served::value(chosen.map(|key| Bytes::copy_from_slice(&key))))
 }
 
 #[cfg(test)]

@@ -334,7 +334,8 @@ pub(super) async fn getrange<K: KeyValue>(call: StoreCall<K>, request: Request) 
         None => Served::value(Some(Bytes::new())),
         Some(Value::Inline(value)) => {
             let range = part(start, end, value.len());
-            Served::value(Some(value.slice(range)))
+            // By itself: what is counted of a reply is its length, and a part would keep the whole value.
+            Served::value(Some(Bytes::copy_from_slice(&value[range])))
         }
         Some(Value::Large(value)) => {
             let range = part(start, end, value.bytes as usize);

@@ -40,3 +40,20 @@ fn a_reply_that_is_a_part_of_what_was_read_keeps_only_itself() {
         assert!(grown < GROWN_BYTES_MAX, "{words}: {grown} bytes");
     }
 }
+
+/// A key that was read took several times its length, and nobody counted it.
+#[test]
+fn keys_that_a_transaction_reads_count_with_what_it_holds() {
+    for (memory, keys, expected) in [
+        ("64MiB", 20_000, "*1\r\n:0\r\n"),
+        ("64MiB", 60_000, "-ERR the transaction would take "),
+        ("1GiB", 65_536, "*1\r\n:0\r\n"),
+        ("1GiB", 65_537, "-ERR a transaction reads at most 65536 keys\r\n"),
+    ] {
+        let keys: Vec<String> = (0..keys).map(|n| format!("{n:05}")).collect();
+        let words = std::iter::once(&b"EXISTS"[..]).chain(keys.iter().map(String::as_bytes));
+        let (reply, _) = exec(&node(memory), &words.collect::<Vec<_>>(), 1);
+        let reply = String::from_utf8_lossy(&reply);
+        assert!(reply.starts_with(expected), "{memory}, {} keys: {reply}", keys.len());
+    }
+}

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use ladoga_model::{Stamp, Value, Version};
-use ladoga_resp::Request;
+use ladoga_resp::{Reply, Request};
 use ladoga_service::{Seen, StoredCell};
 
 use super::failed::Failed;
@@ -61,6 +61,9 @@ impl Kept {
 /// A value up to this length is kept for the next command that reads it: however often others write it meanwhile, all find the same.
 const KEPT_BYTES_MAX: usize = 16 << 10;
 
+/// Keys that are watched and read. All of them are looked at again in the commit, while other writes wait.
+const SEEN_KEYS_MAX: usize = 1 << 16;
+
 /// What a key gets.
 pub(super) struct Written {
     /// None if it is deleted.
@@ -115,9 +118,22 @@ impl Overlay {
             }
             return;
         }
+        if let Err(failure) = self.hold_read(key) {
+            return self.fail(failure);
+        }
         let (key, kept) = (Bytes::copy_from_slice(key), self.keep(found));
         self.read.insert(key.clone(), Read { number: self.seen.len(), kept });
         self.seen.push((key, seen));
+    }
+
+    /// It holds one more key that was read.
+    fn hold_read(&mut self, key: &[u8]) -> Result<(), Failed> {
+        if self.seen.len() == SEEN_KEYS_MAX {
+            let words = format_args!("a transaction reads at most {SEEN_KEYS_MAX} keys");
+            return Err(Failed::Told(Reply::error(words)));
+        }
+        let bytes = size_of::<(Bytes, Read)>() + size_of::<(Bytes, Seen)>() + key.len();
+        Ok(self.hold(bytes as u64)?)
     }
 
     fn keep(&mut self, found: Option<&StoredCell>) -> Option<Kept> {

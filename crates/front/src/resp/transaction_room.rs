@@ -42,7 +42,9 @@ pub(super) struct TooLarge {
 impl TransactionRoom {
     /// A second one of a transaction, for what its commands read and write.
     pub(super) fn beside(queued: &TransactionRoom) -> TransactionRoom {
-        TransactionRoom { beside_bytes: queued.bytes, ..TransactionRoom::default() }
+        // It may have taken more than it needs. Without that, what can never fit would seem to be in the way of others.
+        let beside_bytes = queued.bytes.max(queued.held_bytes);
+        TransactionRoom { beside_bytes, ..TransactionRoom::default() }
     }
 
     /// It keeps so many bytes more, or as many as before if there is no room. Nobody gives way for it, and it does not wait, since it

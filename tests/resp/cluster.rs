@@ -66,6 +66,22 @@ fn pipelines_of_a_cluster_are_answered_in_order() {
     assert_eq!(String::from_utf8_lossy(&client.rest()), expected);
 }
 
+/// The commands behind it asked for as many copies as before the transaction.
+#[test]
+fn a_transaction_says_how_many_copies_the_commands_behind_ask_for() {
+    let nodes = RespNode::cluster(3);
+    let mut client = nodes[0].connect();
+    assert_eq!(client.ask("MULTI"), "+OK\r\n");
+    // `WAIT` tells how many others have what was acknowledged.
+    for command in
+        ["WAIT 0 0", "LADOGA.REPLICAS 3/3", "WAIT 0 0", "SET k v", "LADOGA.REPLICAS 1/3", "WAIT 0 0"]
+    {
+        assert_eq!(client.ask(command), "+QUEUED\r\n");
+    }
+    assert_eq!(client.ask("EXEC"), "*6\r\n:1\r\n+OK\r\n:2\r\n+OK\r\n+OK\r\n:0\r\n");
+    assert_eq!(client.ask("LADOGA.REPLICAS"), "$3\r\n1/3\r\n");
+}
+
 /// What is before the part is damaged at each node, and nobody notices, whichever node is asked and whichever has it.
 #[test]
 fn a_part_of_a_large_value_comes_from_another_node_without_the_rest() {

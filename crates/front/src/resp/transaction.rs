@@ -125,7 +125,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         watched: Vec<Watched>,
     ) -> Result<Served, Parting> {
         let watching = Rc::new(Watching::new(watched));
-        let call = if watching.is_empty() { call } else { call.watching(Rc::clone(&watching)) };
+        let mut call = if watching.is_empty() { call } else { call.watching(Rc::clone(&watching)) };
         let wants_reply = self.session.wants_reply();
         self.link.flush().await?;
         let sent_before = self.link.buffers().all_sent_bytes;
@@ -137,7 +137,10 @@ impl<K: KeyValue> Conversation<'_, K> {
                 tokio::task::yield_now().await;
             }
             let served = if command.is_of_session {
-                self.tell_session(command.verb, &request)
+                let served = self.tell_session(command.verb, &request);
+                // The commands behind it may ask for other copies.
+                call.replicas = self.session.replicas;
+                served
             } else {
                 match dispatch::begin(&call, command, request) {
                     Begun::Served(served) => served,

@@ -215,6 +215,24 @@ fn more_than_the_log_takes_at_once_is_refused_whole() {
     assert_eq!(client.ask("DBSIZE"), ":10\r\n");
 }
 
+/// With one key more, it was done key by key, and succeeded.
+#[test]
+fn as_many_long_keys_as_are_deleted_in_one_step_are_not_too_many_for_the_log() {
+    const KEYS: usize = 1_024;
+    let node = RespNode::launch(Launch::patient().flag("--fsync", "never").flag("--memory", "32MiB"));
+    let mut client = node.connect();
+    let keys: Vec<String> = (0..KEYS).map(|n| format!("{n:01100}")).collect();
+    for command in ["DEL", "UNLINK"] {
+        let pairs = keys.iter().flat_map(|key| [key.as_bytes(), b"v"]);
+        let mset: Vec<&[u8]> = std::iter::once(&b"MSET"[..]).chain(pairs).collect();
+        assert_eq!(client.ask_bytes(&mset), b"+OK\r\n");
+        let words = std::iter::once(command.as_bytes()).chain(keys.iter().map(String::as_bytes));
+        let told = client.ask_bytes(&words.collect::<Vec<_>>());
+        assert_eq!(String::from_utf8_lossy(&told), format!(":{KEYS}\r\n"), "{command}");
+        assert_eq!(client.ask("DBSIZE"), ":0\r\n");
+    }
+}
+
 /// What a transaction holds is counted once, and what can never fit says so.
 #[test]
 fn a_transaction_takes_as_much_memory_as_one_client_may_have() {

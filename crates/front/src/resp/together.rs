@@ -134,7 +134,9 @@ pub(super) fn writes_several(verb: Verb, request: &Request) -> bool {
         Verb::MSet | Verb::MSetNx => {
             request.len() <= 1 + 2 * KEYS_MAX && request.memory_bytes() <= REQUEST_BYTES_MAX
         }
-        Verb::Del | Verb::Unlink => (3..=1 + KEYS_MAX).contains(&request.len()),
+        Verb::Del | Verb::Unlink => {
+            (3..=1 + KEYS_MAX).contains(&request.len()) && request.memory_bytes() <= REQUEST_BYTES_MAX
+        }
         _ => false,
     }
 }

@@ -11,6 +11,8 @@ use crate::store::{CellChange, CellObserver, SupersededCell};
 pub(super) struct GroupOutcome {
     pub(super) changes: Vec<CellChange>,
     superseded: Vec<SupersededCell>,
+    /// Of each of those, its number in all batches.
+    superseded_numbers: Vec<usize>,
     /// Of each cell, by its number in all batches, whether it is one of the changes.
     became_newest: Vec<bool>,
     /// What one of the cells replaces could not be read: it counts as a change, and may be older.
@@ -42,6 +44,7 @@ impl GroupOutcome {
             outcome.became_newest.push(is_newest);
             match old.map(|old| old.stamp.version) {
                 Some(newest) if newest > version => {
+                    outcome.superseded_numbers.push(outcome.became_newest.len() - 1);
                     outcome.superseded.push(SupersededCell { key_hash, version, newest });
                 }
                 // It is there already.
@@ -62,8 +65,14 @@ impl GroupOutcome {
 
     pub(super) fn tell(&self, observer: &dyn CellObserver) {
         observer.replaced(&self.changes);
-        if !self.superseded.is_empty() {
-            observer.superseded(&self.superseded);
+        self.tell_superseded(usize::MAX, observer);
+    }
+
+    /// Tells which of the first so many cells met something newer.
+    pub(super) fn tell_superseded(&self, cells: usize, observer: &dyn CellObserver) {
+        let end = self.superseded_numbers.partition_point(|number| *number < cells);
+        if end > 0 {
+            observer.superseded(&self.superseded[..end]);
         }
     }
 }

@@ -176,10 +176,15 @@ impl GroupWriter {
         let Ok(outcome) =
             GroupOutcome::of(batches, |key| Ok::<_, Infallible>(newest(self.engine.get_cell(key))));
         let written = write();
-        match &written.1 {
-            Ok(()) => outcome.tell(&**observer),
-            // What is too large for the engine is written in parts, of which those before the one that failed are stored.
-            Err(_) => observer.replaced(&self.stored_of(batches, &outcome.changes)),
+        match &written {
+            (_, Ok(())) => outcome.tell(&**observer),
+            // What is too large for the engine is written in parts, of which those before the one that failed are stored. Who wrote
+            // those asks what they met; of the others nothing is told, since each time that is told counts as a commit.
+            (stored, Err(_)) => {
+                observer.replaced(&self.stored_of(batches, &outcome.changes));
+                let cells = batches[..*stored].iter().map(WriteBatch::len).sum();
+                outcome.tell_superseded(cells, &**observer);
+            }
         }
         (written, outcome.known_newest().cloned())
     }

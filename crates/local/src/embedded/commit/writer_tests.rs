@@ -121,6 +121,35 @@ fn what_a_group_stored_before_it_failed_is_told() {
     assert_eq!(told, HashMap::from([(xxh3_64(b"front"), mark(3)), (xxh3_64(b"older"), mark(1))]));
 }
 
+/// Who wrote what was stored before the disk was full took it for the newest: a write was acknowledged, and nobody could read it.
+#[test]
+fn what_met_something_newer_is_told_although_its_group_failed() {
+    let (engine, disk) = store_for_four();
+    let writer = GroupWriter::new(Arc::clone(&engine));
+    let watcher = Arc::<Watcher>::default();
+    writer.observe(Arc::clone(&watcher) as Arc<dyn CellObserver>);
+    let put = |key: &[u8], timestamp| {
+        let mut batch = WriteBatch::new();
+        batch.put(key, mark(timestamp).stamp, &[7; 14 << 10]);
+        batch
+    };
+    let mut delete = WriteBatch::new();
+    delete.delete(b"front", mark(2).stamp);
+    engine.write_group(&[put(b"front", 9)]).expect("a write");
+    fill(&disk);
+    let batches = vec![put(b"front", 3), put(b"other", 1), put(b"front", 4), put(b"front", 5), delete];
+    let written = writer.write(WriteGroup { batches, puts: 4, updates: Vec::new() }, Durability::Always);
+    let written = written.expect("a turn");
+    assert!(written.outcome.as_ref().is_err_and(Error::is_disk_full));
+    assert_eq!((written.puts_stored, written.deletes_stored), (2, 5));
+    let met = |timestamp| SupersededCell {
+        key_hash: xxh3_64(b"front"),
+        version: mark(timestamp).stamp.version,
+        newest: mark(9).stamp.version,
+    };
+    assert_eq!(*watcher.1.lock(), [met(3), met(2)], "each that is stored once, and no other");
+}
+
 /// All of it was refused, so that who repeated an increment added twice.
 #[test]
 fn what_is_stored_before_the_disk_is_full_is_not_refused() {

@@ -10,14 +10,14 @@ pub type StampOfUpdate = Box<dyn FnOnce() -> Stamp + Send>;
 ///
 /// Protocol of a write: `stamp admit`, then the write, then `acknowledge`; what was admitted is dropped once the write is applied
 /// or has failed. If it `admits_all`, the write comes behind `stamp`, and nothing else.
-pub trait Admission: Clone + 'static {
+pub trait Admission: Clone + Send + 'static {
     /// Held while a write is under way.
     type Admitted: 'static;
 
     /// The version of a write that happens now.
     fn stamp(&self) -> Stamp;
 
-    /// What time it is, in milliseconds since 1970: values expire by that.
+    /// What time it is, in milliseconds since 1970: values expire by that. Updates ask for it when they are decided, inside the commit.
     fn time_ms(&self) -> u64;
 
     /// Whether every write may be applied at once, and takes effect when it is.

@@ -70,24 +70,25 @@ impl<S: Store, A: Admission> OneNode<S, A> {
         }))
     }
 
-    /// The same if it has a precondition: it gets its version when that is found true, inside the commit.
+    /// The same if it has a precondition: it gets its version when that is found true, inside the commit. What has expired by then is
+    /// gone, since clients may have been told so, although the request came before.
     fn write_if(
         &self,
         context: &Context,
         key: &[u8],
         value: Option<WrittenValue<S>>,
     ) -> Later<Result<Version, Error>> {
-        let now_ms = self.admission.time_ms();
+        let (precondition, admission) = (context.precondition.clone(), self.admission.clone());
         let ttl = context.ttl.filter(|_| value.is_some());
-        let expires_at_ms = ttl.map_or(0, |ttl| ttl.ends_ms(now_ms));
-        let (precondition, stamp) = (context.precondition.clone(), self.admission.stamp_of_update(key));
+        let expires_at_ms = ttl.map_or(0, |ttl| ttl.ends_ms(admission.time_ms()));
+        let stamp = self.admission.stamp_of_update(key);
         let stamp = match stamp {
             Ok(stamp) => stamp,
             Err(error) => return Box::pin(ready(Err(error))),
         };
         let value_bytes = value.as_ref().map_or(0, model::Value::inline_bytes);
         let updated = self.store_for(context).update(key, value_bytes, move |newest| {
-            if let Err(error) = may_write(&precondition, newest.as_ref(), now_ms) {
+            if let Err(error) = may_write(&precondition, newest.as_ref(), admission.time_ms()) {
                 return (None, Err(error));
             }
             let stamp = Stamp { expires_at_ms, ..stamp() };
@@ -102,9 +103,10 @@ impl<S: Store, A: Admission> OneNode<S, A> {
             Ok(stamp) => stamp,
             Err(error) => return Box::pin(ready(Err(error))),
         };
-        let (precondition, now_ms) = (context.precondition.clone(), self.admission.time_ms());
+        let (precondition, admission) = (context.precondition.clone(), self.admission.clone());
         let updated = self.store_for(context).update(key, NUMBER_BYTES_MAX as u64, move |newest| {
-            let Sum { number, expires_at_ms } = match sum(&precondition, newest.as_ref(), by, now_ms) {
+            let sum = sum(&precondition, newest.as_ref(), by, admission.time_ms());
+            let Sum { number, expires_at_ms } = match sum {
                 Ok(sum) => sum,
                 Err(error) => return (None, Err(error)),
             };
@@ -120,10 +122,10 @@ impl<S: Store, A: Admission> OneNode<S, A> {
             Ok(stamp) => stamp,
             Err(error) => return Box::pin(ready(Err(error))),
         };
-        let (precondition, now_ms) = (context.precondition.clone(), self.admission.time_ms());
-        let expires_at_ms = ttl.map_or(0, |ttl| ttl.ends_ms(now_ms));
+        let (precondition, admission) = (context.precondition.clone(), self.admission.clone());
+        let expires_at_ms = ttl.map_or(0, |ttl| ttl.ends_ms(admission.time_ms()));
         let changed = self.store_for(context).restamp(key, move |newest| {
-            if let Err(error) = may_expire(&precondition, newest.as_ref(), now_ms) {
+            if let Err(error) = may_expire(&precondition, newest.as_ref(), admission.time_ms()) {
                 return (None, Err(error));
             }
             let stamp = Stamp { expires_at_ms, ..stamp() };
@@ -189,14 +191,16 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         _: u64,
     ) -> impl Future<Output = Result<(), Error>> + use<S, A> + 'static {
         let (precondition, found) = (context.precondition.clone(), self.store.get_cell(key));
-        let (store, key, now_ms) =
-            (self.store_for(context), Bytes::copy_from_slice(key), self.admission.time_ms());
+        let (store, key, admission) =
+            (self.store_for(context), Bytes::copy_from_slice(key), self.admission.clone());
         async move {
-            if may_write(&precondition, found.wait().await?.as_ref(), now_ms).is_ok() {
+            if may_write(&precondition, found.wait().await?.as_ref(), admission.time_ms()).is_ok() {
                 return Ok(());
             }
             // Decided as the write itself would be: who is refused is told of a cell that is as durable as the write was to be.
-            let decide = move |newest: Option<NewestCell>| may_write(&precondition, newest.as_ref(), now_ms);
+            let decide = move |newest: Option<NewestCell>| {
+                may_write(&precondition, newest.as_ref(), admission.time_ms())
+            };
             store.update(&key, 0, move |newest| (None, decide(newest))).await?
         }
     }

@@ -38,8 +38,8 @@ impl<S: Store, A: Admission> OneNode<S, A> {
             room.push((number, write.change.value_bytes_max()));
             numbered.push((number, write, stamp));
         }
-        let now_ms = self.admission.time_ms();
-        let decide = move |newest| decide_together(numbered, newest, now_ms);
+        let admission = self.admission.clone();
+        let decide = move |newest| decide_together(numbered, newest, admission.time_ms());
         let written = self.store_for(context).update_together(keys.keys, &room, decide);
         Box::pin(async move { Ok(written.await?) })
     }
@@ -62,8 +62,9 @@ impl<S: Store, A: Admission> OneNode<S, A> {
             room.push((number, written.value.as_ref().map_or(0, model::Value::inline_bytes)));
             cells.push((number, written, stamp));
         }
-        let now_ms = self.admission.time_ms();
+        let admission = self.admission.clone();
         let decided = self.store.update_together(keys.keys, &room, move |newest| {
+            let now_ms = admission.time_ms();
             let is_changed =
                 |(number, before): &(usize, Seen)| !Seen::of(newest[*number].as_ref(), now_ms).is_as(*before);
             if let Some(number) = seen.iter().position(is_changed) {

@@ -326,3 +326,19 @@ fn what_is_asked_to_be_on_disk_is_synced_before_the_answer() {
         }
     }
 }
+
+/// What came after a write was kept out, and is found in its place, may not be on disk yet: it counted as if it were.
+#[test]
+fn what_is_found_in_the_place_of_what_was_kept_out_is_synced_before_the_answer() {
+    let mut asked = Asked::start();
+    assert_eq!(asked.write(5, Origin::Repair), Answer::Done);
+    assert_eq!(asked.prepare(10), asked.promised(Some((5, b"written"))));
+    for (durability, syncs) in [(None, 0), (Some(Durability::Always), 2)] {
+        let (stamp, origin) = (Stamp::new(asked.version(5)), Origin::Client);
+        let value = Some(Bytes::from_static(b"written"));
+        let before = requested_syncs(&asked);
+        let write = Request::Write { key: KEY, stamp, value, origin, is_again: false, durability };
+        assert_eq!(asked.ask(write), Answer::Done);
+        assert_eq!(requested_syncs(&asked) - before, syncs, "{durability:?}");
+    }
+}

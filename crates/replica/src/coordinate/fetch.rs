@@ -255,7 +255,7 @@ pub(crate) async fn take_large<S: Store>(
         pieces = rest;
     }
     let finished = upload.finish().await.map_err(refused)?;
-    let arrival = replica::arrival(replica, key, stamp.version, Origin::Exchange);
     let origin = (Origin::Exchange, None);
+    let arrival = replica::arrival(replica, key, stamp.version, origin);
     replica::apply_upload(replica, (key, stamp), finished, arrival, origin).await
 }

@@ -84,9 +84,8 @@ impl<S: Store> Target<S> {
         match self {
             Target::Local(upload) => {
                 let finished = upload.finish().await.map_err(|error| refused(&error))?;
+                let (cell, origin) = ((&plan.key, stamp), (origin, plan.durability));
                 let arrival = replica::arrival(&plan.replica, &plan.key, stamp.version, origin);
-                let cell = (&plan.key, stamp);
-                let origin = (origin, plan.durability);
                 let applied = replica::apply_upload(&plan.replica, cell, finished, arrival, origin).await;
                 applied.map_err(Failure::Refused)
             }

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use ladoga_cluster::{Had, Origin, Refusal, WriteAnswer};
-use ladoga_local::store::{LocalStore, Store, StoreError};
-use ladoga_model::{HybridClock, Version};
+use ladoga_local::store::{LocalStore, NewestCell, Store, StoreError};
+use ladoga_model::{Durability, HybridClock, Version};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::OwnReplica;
@@ -23,6 +23,8 @@ pub(crate) struct Arrival {
     /// Whether nothing here was newer at a moment since it was given its version. If something newer was promised since then,
     /// that does not say that the cell was here before it.
     was_newest: bool,
+    /// How durable it was asked to be, if that was said.
+    durability: Option<Durability>,
 }
 
 impl Arrival {
@@ -35,6 +37,7 @@ impl Arrival {
         key: &[u8],
         version: Version,
         (origin, is_again): (Origin, bool),
+        durability: Option<Durability>,
     ) -> Arrival {
         let cluster = &replica.cluster;
         if may_be_one_of_many(origin, is_again) {
@@ -44,12 +47,12 @@ impl Arrival {
             let_through(xxh3_64(key), version);
         }
         let was_newest = cluster.versions.is_after_all(version.timestamp);
-        Arrival { version, origin, is_again, was_newest }
+        Arrival { version, origin, is_again, was_newest, durability }
     }
 
     /// A client's write that this node gave its version: then, nothing here was newer.
-    pub(crate) const fn stamped_here(version: Version) -> Arrival {
-        Arrival { version, origin: Origin::Client, is_again: false, was_newest: true }
+    pub(crate) const fn stamped_here(version: Version, durability: Option<Durability>) -> Arrival {
+        Arrival { version, origin: Origin::Client, is_again: false, was_newest: true, durability }
     }
 
     /// The replica's answer, if it was the cell with this number of those that were applied together.
@@ -72,8 +75,15 @@ impl Arrival {
     /// A promise kept it out. If it is here, or something newer, nobody has to wait for the end of that.
     async fn fenced<S: Store>(&self, replica: &OwnReplica<S>, key: &[u8], fence: Version) -> WriteAnswer {
         let version = self.version;
-        let found = replica.store.get_cell(key).wait().await;
-        match found.ok().flatten().map(|cell| cell.stamp.version) {
+        let found = match self.durability {
+            None => replica.store.get_cell(key).wait().await.map(|cell| cell.map(|cell| cell.stamp.version)),
+            // What has come since this was kept out may be less durable.
+            durability => {
+                let newest = |newest: Option<NewestCell>| (None, newest.map(|newest| newest.stamp.version));
+                replica.store_for(durability).update(key, 0, newest).await
+            }
+        };
+        match found.ok().flatten() {
             Some(newest) if newest > version => {
                 WriteAnswer::Superseded { newest, had: self.had(replica, xxh3_64(key)) }
             }
@@ -84,7 +94,7 @@ impl Arrival {
 
     /// It is durable. What the replica says to that.
     async fn answer<S: Store>(&self, replica: &OwnReplica<S>, key: &[u8]) -> WriteAnswer {
-        let Arrival { version, origin, is_again, was_newest } = *self;
+        let Arrival { version, origin, is_again, was_newest, .. } = *self;
         let past = &replica.cluster.stability().past;
         let met = if !past.may_have_met_newer(version)
             || was_newest && !past.may_have_promised_over(xxh3_64(key), version)

@@ -56,7 +56,7 @@ pub(crate) fn apply<S: Store>(
     (origin, durability): (Origin, Option<Durability>),
 ) -> Result<impl Future<Output = Result<WriteAnswer, Refusal>> + use<S>, Refusal> {
     let bytes = value.map(|value| value.len() as u64);
-    let arrival = arrival(replica, key, stamp.version, origin);
+    let arrival = arrival(replica, key, stamp.version, (origin, durability));
     let admitted = admit(replica, stamp, bytes, origin)?;
     let cell = Cell { stamp, value: value.map(Value::Inline) };
     let applied = replica.store_for(durability).apply([(&key[..], cell)]);
@@ -91,12 +91,12 @@ pub(crate) fn arrival<S: Store>(
     replica: &OwnReplica<S>,
     key: &[u8],
     version: Version,
-    origin: Origin,
+    (origin, durability): (Origin, Option<Durability>),
 ) -> Arrival {
     match origin {
-        Origin::Client => Arrival::stamped_here(version),
+        Origin::Client => Arrival::stamped_here(version, durability),
         Origin::Hint | Origin::Repair | Origin::Exchange => {
-            Arrival::of(replica, key, version, (origin, false))
+            Arrival::of(replica, key, version, (origin, false), durability)
         }
     }
 }

@@ -115,7 +115,7 @@ impl<S: Store> Writes<S> {
         durability: Option<Durability>,
     ) {
         let replica = &session.replica;
-        let arrival = Arrival::of(replica, &key, stamp.version, (origin, is_again));
+        let arrival = Arrival::of(replica, &key, stamp.version, (origin, is_again), durability);
         let bytes = value.as_ref().map(|value| value.len() as u64);
         let admitted = match admit(replica, stamp, bytes, origin) {
             Ok(admitted) => admitted,
@@ -272,7 +272,7 @@ pub(super) fn finish_upload<S: Store>(
     };
     permit.rests();
     let replica = Rc::clone(&session.replica);
-    let arrival = Arrival::of(&replica, &key, stamp.version, (origin, false));
+    let arrival = Arrival::of(&replica, &key, stamp.version, (origin, false), durability);
     let finished = upload.finish();
     session.answer_later(asked, async move {
         let finished = match finished.await {

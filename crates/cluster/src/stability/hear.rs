@@ -48,10 +48,16 @@ impl StabilityTracker {
         let knew_another = self.known().any(|met| self.is_of_another(met));
         self.is_replacement |= knew_another;
         self.is_unverified &= !self.has_heard_all();
-        if self.lost_before.is_none() && self.has_heard_all() {
+        if self.lost_before.is_none() && self.has_heard_all() && self.is_what_is_lost_over() {
             self.lost_before = self.heard.iter().flatten().map(|statement| statement.clock).max();
         }
         self.maybe_recognize_newness();
+    }
+
+    /// Whether nothing is added any more to what this node lacks. Another process that ran as this node may acknowledge writes until its
+    /// peers know the incarnation that this one took then, and with it its session.
+    fn is_what_is_lost_over(&self) -> bool {
+        self.regression.is_none() || self.known().all(|met| met.incarnation == self.next.incarnation)
     }
 
     /// Whether a peer's session is one that has ended: what it says comes too late.
@@ -92,6 +98,8 @@ impl StabilityTracker {
             let is_by_another_process = self.is_displaced_at(peer);
             let found = self.found;
             self.regression = Some(Regression { peer, known, found, is_by_another_process });
+            // What it may have lost is newer than all that was heard when this process started.
+            self.lost_before = None;
         }
         if self.next.is_whole {
             // If another process ran as this node, peers take the one that went on for a session that has ended. (It is whole once

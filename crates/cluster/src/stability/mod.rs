@@ -56,7 +56,8 @@ pub struct StabilityTracker {
     heard: Vec<Option<Statement>>,
     pass: Option<SyncRound>,
     passes: u64,
-    /// While this node is not whole: what it lost is older than this. Known once all peers were heard.
+    /// While this node is not whole: what it lost is older than this. Known once all peers were heard, since it was found to have lost
+    /// something.
     lost_before: Option<u64>,
     /// Whether a peer reported, since this process started, that it knew another data directory of this node.
     is_replacement: bool,

@@ -46,6 +46,37 @@ fn a_process_is_rebuilt_after_another_one_ran_as_its_node() {
     }
 }
 
+/// It doubted what was older than its own start: it vouched that it had nothing newer than a write, although the other process had
+/// acknowledged some.
+#[test]
+fn a_process_doubts_all_that_another_one_may_have_acknowledged_as_its_node() {
+    let mut cluster = in_session(3);
+    cluster.tick(HOUR / SECOND);
+    let mut twin = with_a_new_directory(21);
+    (0..3).for_each(|_| talk_as_1(&mut cluster, &mut twin));
+    // It goes on until the others hear the first one again.
+    let said = [0, 2].map(|other| (other, cluster.nodes[usize::from(other)].statement(cluster.clock, 0)));
+    cluster.clock += SECOND;
+    let acknowledged = Version { timestamp: cluster.clock, node: 0 };
+    for (other, statement) in said {
+        cluster.nodes[1].heard(NodeId(other), statement);
+    }
+    assert!(!cluster.nodes[1].is_whole() && cluster.nodes[1].lost_before().is_none());
+    assert_eq!(cluster.nodes[1].doubt(acknowledged), Err(Refusal::Rebuilding));
+    cluster.talk();
+    cluster.talk();
+    assert!(!cluster.nodes[1].is_whole());
+    let doubted =
+        |timestamp| cluster.nodes[1].doubt(Version { timestamp, node: 0 }).map(|newer| newer.is_some());
+    assert_eq!(doubted(acknowledged.timestamp), Ok(true));
+    assert_eq!(doubted(acknowledged.timestamp + 1), Ok(false), "nobody has given that out");
+    assert_is_rebuilt(&mut cluster);
+    assert!(
+        cluster.nodes[1].lost_before() >= Some(acknowledged.timestamp),
+        "what it had is known of what is newer"
+    );
+}
+
 /// An older state of the same directory is not judged by its incarnation.
 #[test]
 fn a_process_is_rebuilt_after_a_copy_of_its_directory_was_used() {

@@ -29,7 +29,6 @@ pub(crate) struct FenceKeeper {
     state: Mutex<State>,
     /// No promise is newer; 0 if there are none. So the gate needs one look at this if nothing is promised.
     newest: AtomicU64,
-    written: Latest<Written>,
     /// Says that many promises were lifted by cells that may not be on the disk.
     many_lifted: Notify,
     closes: AtomicBool,
@@ -60,45 +59,43 @@ struct State {
     lifted: LiftedFences,
     /// What is not written yet, in the order in which it happened.
     records: Vec<FenceRecord>,
-    /// How many records there were, those included.
-    count: u64,
-    /// How many there were with the last promise.
-    promised: u64,
+    /// The promises that are not known to be durable, in this order too: those that are being written, and those among the records.
+    decided: Vec<Arc<DecidedFence>>,
 }
 
-/// How many records are known to be durable, and those that could not be made so: behind so many, up to so many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Written {
-    durable: u64,
-    failed: (u64, u64),
-}
-
-impl Written {
-    /// Whether so many are durable; `None` while it is not known.
-    const fn is_durable(self, count: u64) -> Option<bool> {
-        let (behind, up_to) = self.failed;
-        if behind < count && count <= up_to {
-            return Some(false);
-        }
-        if self.durable >= count { Some(true) } else { None }
-    }
-}
-
-/// A promise that was decided, and is not given yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fence {
+/// A promise that was decided, and is not given yet. Whoever asks for it again meanwhile shares what becomes of it.
+#[derive(Debug)]
+struct DecidedFence {
     key_hash: u64,
     ballot: Version,
-    /// How many records have to be durable.
-    count: u64,
+    /// Whether it is durable; `None` while that is not known.
+    is_durable: Latest<Option<bool>>,
 }
 
+/// A promise that may be given to the peer who asked for it once it is durable; `None` if it is already.
+#[derive(Debug, Clone)]
+pub(crate) struct Fence(Option<Arc<DecidedFence>>);
+
 impl State {
-    fn note(&mut self, record: FenceRecord) {
-        self.records.push(record);
-        self.count += 1;
-        if matches!(record, FenceRecord::Promise(..)) {
-            self.promised = self.count;
+    fn decide(&mut self, key_hash: u64, ballot: Version) -> Result<Fence, NoPromise> {
+        if !self.lifted.has_room_for(key_hash) {
+            return Err(NoPromise::Full);
+        }
+        self.fences.promise(key_hash, ballot)?;
+        self.records.push(FenceRecord::Promise(key_hash, ballot));
+        let decided = Arc::new(DecidedFence { key_hash, ballot, is_durable: Latest::default() });
+        self.decided.push(Arc::clone(&decided));
+        Ok(Fence(Some(decided)))
+    }
+
+    /// The last time that a promise was decided, unless that is durable.
+    fn decided(&self, key_hash: u64, ballot: Version) -> Option<&Arc<DecidedFence>> {
+        self.decided.iter().rev().find(|decided| (decided.key_hash, decided.ballot) == (key_hash, ballot))
+    }
+
+    fn release(&mut self, key_hash: u64, ballot: Version) {
+        if self.fences.release(key_hash, ballot) {
+            self.records.push(FenceRecord::Release(key_hash, ballot));
         }
     }
 }
@@ -123,11 +120,9 @@ impl FenceKeeper {
                 fences,
                 lifted: LiftedFences::default(),
                 records: Vec::new(),
-                count: 0,
-                promised: 0,
+                decided: Vec::new(),
             }),
             newest: AtomicU64::new(newest),
-            written: Latest::default(),
             many_lifted: Notify::new(),
             closes: AtomicBool::new(false),
             worker: OnceLock::new(),
@@ -148,39 +143,48 @@ impl FenceKeeper {
     /// [durable](FenceKeeper::durable).
     pub(crate) fn promise(&self, key_hash: u64, ballot: Version) -> Result<Fence, NoPromise> {
         let mut state = self.state.lock();
-        if !state.fences.is_newest(key_hash, ballot) {
-            if !state.lifted.has_room_for(key_hash) {
-                return Err(NoPromise::Full);
-            }
-            state.fences.promise(key_hash, ballot)?;
-            state.note(FenceRecord::Promise(key_hash, ballot));
-        }
+        let fence = if state.fences.is_newest(key_hash, ballot) {
+            Fence(state.decided(key_hash, ballot).cloned())
+        } else {
+            state.decide(key_hash, ballot)?
+        };
         self.newest.fetch_max(ballot.timestamp, Ordering::AcqRel);
-        let count = state.promised;
         drop(state);
         self.wake();
-        Ok(Fence { key_hash, ballot, count })
+        Ok(fence)
     }
 
     /// Waits until a promise is durable. It is void if it cannot be made so.
     pub(crate) async fn durable(&self, fence: Fence) -> Result<(), Refusal> {
-        let Fence { key_hash, ballot, count } = fence;
-        self.written.until(|written| written.is_durable(count).is_some()).await;
-        if self.written.get().is_durable(count) == Some(true) {
-            self.figures.promises.fetch_add(1, Ordering::Relaxed);
-            return Ok(());
+        if let Fence(Some(decided)) = fence {
+            decided.is_durable.until(|is_durable| is_durable.is_some()).await;
+            if decided.is_durable.get() != Some(true) {
+                return Err(Refusal::StoreFailed);
+            }
         }
-        self.release(key_hash, ballot);
-        Err(Refusal::StoreFailed)
+        self.figures.promises.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The first so many of the promises that were decided are durable, or void because they could not be made so. Not by those who wait
+    /// for them: others may have been promised the same again by then.
+    fn note_written(&self, decided: usize, is_durable: bool) {
+        let mut state = self.state.lock();
+        let written: Vec<_> = state.decided.drain(..decided).collect();
+        for fence in written.iter().filter(|_| !is_durable) {
+            // Not what was decided once more, after it was released.
+            if state.decided(fence.key_hash, fence.ballot).is_none() {
+                state.release(fence.key_hash, fence.ballot);
+            }
+        }
+        self.note_ended(&state);
+        drop(state);
+        written.iter().for_each(|fence| fence.is_durable.change(|known| *known = Some(is_durable)));
     }
 
     /// A coordinator gave up, and its cell is nowhere: its promise is void.
     pub(crate) fn release(&self, key_hash: u64, ballot: Version) {
-        self.end(|state| {
-            if state.fences.release(key_hash, ballot) {
-                state.note(FenceRecord::Release(key_hash, ballot));
-            }
-        });
+        self.end(|state| state.release(key_hash, ballot));
     }
 
     /// Whatever is older than this timestamp has arrived everywhere.
@@ -188,7 +192,7 @@ impl FenceKeeper {
         self.end(|state| {
             state.lifted.forget_before(timestamp);
             if state.fences.void_before(timestamp) {
-                state.note(FenceRecord::Void(timestamp));
+                state.records.push(FenceRecord::Void(timestamp));
             }
         });
     }
@@ -232,6 +236,10 @@ impl FenceKeeper {
         }
         let mut state = self.state.lock();
         end(&mut state);
+        self.note_ended(&state);
+    }
+
+    fn note_ended(&self, state: &State) {
         if state.fences.is_empty() {
             self.newest.store(0, Ordering::Release);
         }
@@ -339,34 +347,25 @@ impl FenceWorker {
         if records.is_empty() {
             return;
         }
-        let count = state.count;
+        let decided = state.decided.len();
         // All that stands now: what happened before is among it. (Of many that were lifted, most go soon.)
         let is_anew = self.log.is_to_be_written_anew(state.fences.len() + state.lifted.len() / 4);
         let standing = || state.fences.iter().chain(state.lifted.iter()).collect();
         let standing: Option<Vec<_>> = is_anew.then(standing);
         drop(state);
-        let has_promises = records.iter().any(|record| matches!(record, FenceRecord::Promise(..)));
         let written = match standing {
             Some(standing) => self.log.write_anew(standing.into_iter()),
-            None => self.log.append(&records, has_promises),
+            None => self.log.append(&records, decided > 0),
         };
         let had_failed = keeper.has_failed.swap(written.is_err(), Ordering::Relaxed);
-        match written {
-            Ok(()) => {
-                if had_failed {
-                    tracing::warn!("promises to conditional writes can be stored again");
-                }
-                if has_promises || is_anew {
-                    keeper.written.change(|written| written.durable = count);
-                }
+        match &written {
+            Ok(()) if had_failed => tracing::warn!("promises to conditional writes can be stored again"),
+            Err(error) if !had_failed => {
+                tracing::warn!("cannot store promises to conditional writes, and gives none: {error}");
             }
-            Err(error) => {
-                if !had_failed {
-                    tracing::warn!("cannot store promises to conditional writes, and gives none: {error}");
-                }
-                keeper.written.change(|written| written.failed = (written.durable, count));
-            }
+            Ok(()) | Err(_) => {}
         }
+        keeper.note_written(decided, written.is_ok());
     }
 }
 

@@ -41,12 +41,12 @@ fn a_promise_is_in_force_at_once_and_given_once_it_is_durable() {
     assert!(!keeper.is_open_to(5) && keeper.is_open_to(6));
     assert_eq!(keeper.pass(KEY, version(4)), Passage::Fenced(version(5)));
     assert_eq!([keeper.pass(KEY, version(5)), keeper.pass(KEY + 1, version(4))], [Passage::Open; 2]);
-    assert!(poll(keeper.durable(fence)).is_pending());
+    assert!(poll(keeper.durable(fence.clone())).is_pending());
     worker.write(&keeper);
     assert_eq!(poll(keeper.durable(fence)), Poll::Ready(Ok(())));
     let again = keeper.promise(KEY, version(5)).expect("the same again");
     assert_eq!(poll(keeper.durable(again)), Poll::Ready(Ok(())));
-    assert_eq!(keeper.promise(KEY, version(4)), Err(NoPromise::Outbid(version(5))));
+    assert_eq!(keeper.promise(KEY, version(4)).err(), Some(NoPromise::Outbid(version(5))));
 }
 
 /// A promise that was given again waited for what nobody waits for to be synced: for the next promise.
@@ -169,6 +169,47 @@ fn what_cannot_be_written_is_not_promised_and_keeps_nothing_out() {
     assert!(!keeper.has_failed());
     drop((keeper, worker));
     assert_eq!(open(&disk).0.newest(KEY), Some(version(6)));
+}
+
+/// Who asked first, over a connection that broke, had it voided once it could not be written: whoever was promised it by then had no
+/// promise.
+#[test]
+fn who_asks_for_a_promise_again_shares_what_becomes_of_it() {
+    let (disk, sim) = disk(8);
+    let (keeper, mut worker) = open(&disk);
+    sim.fail_operation(0, Fault::io().on(Operation::Sync));
+    let first = keeper.promise(KEY, version(5)).expect("room");
+    let same = keeper.promise(KEY, version(5)).expect("room");
+    worker.write(&keeper);
+    assert_eq!(poll(keeper.durable(same)), Poll::Ready(Err(Refusal::StoreFailed)));
+    keeper.promise(1, version(6)).expect("room");
+    let again = keeper.promise(KEY, version(5)).expect("room");
+    worker.write(&keeper);
+    assert_eq!(poll(keeper.durable(first)), Poll::Ready(Err(Refusal::StoreFailed)));
+    assert_eq!(poll(keeper.durable(again)), Poll::Ready(Ok(())));
+    assert_eq!(keeper.newest(KEY), Some(version(5)), "it was given");
+    // What is durable is given again, whatever becomes of another one.
+    sim.fail_operation(0, Fault::io().on(Operation::Sync));
+    let other = keeper.promise(2, version(7)).expect("room");
+    let again = keeper.promise(KEY, version(5)).expect("the same again");
+    worker.write(&keeper);
+    assert_eq!(poll(keeper.durable(other)), Poll::Ready(Err(Refusal::StoreFailed)));
+    assert_eq!(poll(keeper.durable(again)), Poll::Ready(Ok(())));
+    assert_eq!((keeper.newest(KEY), keeper.newest(2)), (Some(version(5)), None));
+}
+
+/// It was released, and decided again before it was known whether the first time could be written.
+#[test]
+fn a_promise_that_cannot_be_written_does_not_end_what_was_decided_since() {
+    let (disk, _) = disk(9);
+    let (keeper, mut worker) = open(&disk);
+    keeper.promise(KEY, version(5)).expect("room");
+    keeper.release(KEY, version(5));
+    let again = keeper.promise(KEY, version(5)).expect("room");
+    keeper.note_written(1, false);
+    assert_eq!(keeper.newest(KEY), Some(version(5)));
+    worker.write(&keeper);
+    assert_eq!(poll(keeper.durable(again)), Poll::Ready(Ok(())));
 }
 
 /// The power is cut at each sync while promises are given and end: those that were given stand.

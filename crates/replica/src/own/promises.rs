@@ -60,10 +60,8 @@ pub(crate) fn prepare<S: Store>(
         let fences = replica.cluster.fences();
         let answer = match decided {
             Ok((fence, newest)) => {
-                if let Err(refusal) = fences.durable(fence).await {
-                    replica.cluster.stability().past.released(key_hash, ballot);
-                    return Err(refusal);
-                }
+                // If it cannot be made so, its coordinator may have asked again meanwhile, so that it still matters.
+                fences.durable(fence).await?;
                 Ok(PrepareAnswer::Promised(newest.map(SentCell::Whole)))
             }
             Err(NoPromise::Outbid(newest)) => {

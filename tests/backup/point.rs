@@ -112,6 +112,40 @@ fn what_there_was_at_a_time_comes_back() {
     assert!(told(&Launch::new().data(&data).start()) == noted[5].1);
 }
 
+/// Up to when a log was fetched.
+fn up_to(fetched: &Outcome) -> String {
+    let (before, _) = fetched.text().split_once(';').expect("up to when");
+    before.strip_prefix("log up to ").expect("up to when").to_owned()
+}
+
+/// Its versions are ahead of the clock then. Once their log was fetched, no time led to these writes.
+#[test]
+fn what_is_acknowledged_after_a_restart_while_changes_are_followed_is_in_the_log_that_is_fetched() {
+    let (mut node, directory) = (keeping(), Directory::new());
+    let repository = directory.path().join("backups");
+    node.connect().put("key", b"before");
+    created(&repository, &node.url());
+    let mut follower = node.connect();
+    follower.send("GET /v0/changes HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_eq!(follower.response_head().status, 200);
+    drop(follower);
+    node.restart();
+    node.connect().put("key", b"first");
+    let first = up_to(&log(&repository, &node).expect_success());
+    node.connect().put("key", b"second");
+    let second = up_to(&log(&repository, &node).expect_success());
+    // From a backup of that time, too.
+    created(&repository, &node.url());
+    node.connect().put("key", b"third");
+    let third = up_to(&log(&repository, &node).expect_success());
+    for (at, expected) in [(first, "first"), (second, "second"), (third, "third")] {
+        let data = directory.path().join(expected);
+        restore(&repository, &data, &["--at", &at]).expect_success();
+        let restored = Launch::new().data(&data).start().connect().value("key");
+        assert_eq!(restored.as_deref(), Some(expected.as_bytes()), "{at}");
+    }
+}
+
 #[test]
 fn a_value_that_has_expired_since_has_expired() {
     let (node, directory) = (keeping(), Directory::new());

@@ -20,6 +20,9 @@ pub trait Admission: Clone + Send + 'static {
     /// What time it is, in milliseconds since 1970: values expire by that. Updates ask for it when they are decided, inside the commit.
     fn time_ms(&self) -> u64;
 
+    /// Up to which millisecond this node has given all versions that it will ever give.
+    fn given_up_to_ms(&self) -> u64;
+
     /// Whether every write may be applied at once, and takes effect when it is.
     fn admits_all(&self) -> bool {
         false

@@ -103,6 +103,10 @@ impl Admission for Arc<LoneVersions> {
         self.clock.wall_ms()
     }
 
+    fn given_up_to_ms(&self) -> u64 {
+        self.clock.given_up_to_ms(self.clock.wall_ms())
+    }
+
     fn admits_all(&self) -> bool {
         true
     }

@@ -316,7 +316,17 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
     }
 
     fn backup(&self, step: BackupStep) -> Later<Result<BackupAnswer, Error>> {
-        self.store.backup(step)
+        let BackupStep::Log { .. } = step else { return self.store.backup(step) };
+        // Before the log is sealed: what is acknowledged by then was committed before, and what comes later has later versions.
+        let up_to_ms = self.admission.given_up_to_ms();
+        let answered = self.store.backup(step);
+        Box::pin(async move {
+            let mut answer = answered.await?;
+            if let BackupAnswer::Log(log) = &mut answer {
+                log.reaches_ms = up_to_ms;
+            }
+            Ok(answer)
+        })
     }
 
     fn follow(

@@ -71,6 +71,16 @@ impl VersionClock {
         }
     }
 
+    /// Up to which millisecond all timestamps have been given that ever will be, at this time. While timestamps are ahead of the
+    /// time, as after a start, so is this.
+    pub fn given_up_to_ms(&self, time_ms: u64) -> u64 {
+        let last_ms = HybridClock::wall_ms(self.last());
+        // The millisecond of `time_ms` is left to those that are to come: to end it each time would bring the clock ahead of the time.
+        let given_ms = if last_ms > time_ms { last_ms } else { time_ms.saturating_sub(1) };
+        self.continue_after(HybridClock::at_wall_ms(given_ms + 1) - 1);
+        given_ms
+    }
+
     /// What the wall clock shows, as it is.
     pub fn wall_ms(&self) -> u64 {
         self.clock.wall_ms()
@@ -110,5 +120,31 @@ mod tests {
         let versions = VersionClock::new(Arc::new(clock));
         versions.continue_after(after);
         assert_eq!(versions.next(), after + 1);
+    }
+
+    #[test]
+    fn what_was_given_is_over_also_if_it_is_ahead_of_the_time() {
+        let clock = SimClock::new();
+        let now_ms = clock.wall_ms();
+        let versions = VersionClock::new(Arc::new(clock));
+        assert_eq!(versions.given_up_to_ms(now_ms), now_ms - 1);
+        assert_eq!(HybridClock::wall_ms(versions.next()), now_ms);
+        versions.continue_after(HybridClock::at_wall_ms(now_ms + 8_000) + 3);
+        assert_eq!(HybridClock::wall_ms(versions.next()), now_ms + 8_000);
+        assert_eq!(versions.given_up_to_ms(now_ms), now_ms + 8_000, "the last one as well");
+        assert_eq!(versions.given_up_to_ms(now_ms), now_ms + 8_000, "nothing was given since");
+        assert_eq!(HybridClock::wall_ms(versions.next()), now_ms + 8_001);
+    }
+
+    /// Each time, the clock went a millisecond further: backups of a busy node brought it a minute ahead.
+    #[test]
+    fn to_ask_for_what_was_given_brings_a_clock_no_further_ahead() {
+        let clock = SimClock::new();
+        let now_ms = clock.wall_ms();
+        let versions = VersionClock::new(Arc::new(clock));
+        for _ in 0..100 {
+            assert_eq!(HybridClock::wall_ms(versions.next()), now_ms);
+            assert_eq!(versions.given_up_to_ms(now_ms), now_ms - 1);
+        }
     }
 }

@@ -70,7 +70,8 @@ pub struct Begun {
 pub struct LogKept {
     /// What its store is called.
     pub store: u128,
-    /// Everything that was acknowledged by then is in groups before `end_sequence`; in milliseconds since 1970.
+    /// Everything that was acknowledged by then is in groups before `end_sequence`; in milliseconds since 1970. It is a time of
+    /// versions, and ahead of the clock if they are.
     pub reaches_ms: u64,
     /// The first group that may not be in a segment.
     pub end_sequence: u64,

@@ -17,10 +17,8 @@ const NO_LOG: Error = Error::NoLog("this node keeps no log; start it with --keep
 const NO_FILE: Error = Error::NoLog("there is no such file of the log, or none any more");
 
 impl Checkpoints {
-    /// What is kept. Everything is in it that was acknowledged before.
+    /// What is kept. Everything is in it that was acknowledged before. Until when that is, says who gives versions.
     pub(super) fn log(&self, after: u64) -> Result<LogKept, Error> {
-        // Looked at first: what is acknowledged by then was committed before what follows. This millisecond is not over.
-        let reaches_ms = self.clock.wall_ms().saturating_sub(1);
         let sealed = self.engine.seal_log().map_err(|error| write_error(&error))?;
         let end_sequence = sealed.ok_or(NO_LOG)?;
         let store = self.store().map_err(|error| {
@@ -33,7 +31,7 @@ impl Checkpoints {
             end_sequence: kept.end_sequence,
         };
         let segments = self.engine.kept_log(after, LISTED_MAX).into_iter().map(segment).collect();
-        Ok(LogKept { store, reaches_ms, end_sequence, segments, member: None })
+        Ok(LogKept { store, reaches_ms: 0, end_sequence, segments, member: None })
     }
 
     pub(super) fn read_log(&self, name: &str, offset: u64, bytes_max: u64) -> Result<Bytes, Error> {

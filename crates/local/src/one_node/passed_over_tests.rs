@@ -25,6 +25,10 @@ impl Admission for PassedOver {
         self.0.time_ms()
     }
 
+    fn given_up_to_ms(&self) -> u64 {
+        self.0.given_up_to_ms()
+    }
+
     async fn admit(&self, stamp: Stamp) -> Result<(), Error> {
         self.0.admit(stamp).await
     }

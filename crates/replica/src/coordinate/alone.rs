@@ -26,6 +26,10 @@ impl Admission for AloneInCluster {
         self.0.versions.expiry_time_ms()
     }
 
+    fn given_up_to_ms(&self) -> u64 {
+        self.0.versions.given_up_to_ms()
+    }
+
     async fn admit(&self, stamp: Stamp) -> Result<Admitted, Error> {
         may_be_given(&self.0, stamp).await?;
         let admitted = self.0.stability().admit(stamp.version, Origin::Client);

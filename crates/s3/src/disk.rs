@@ -2,18 +2,25 @@ use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use ladoga_env::{Disk, Env, File, Lock, OpenMode};
 use parking_lot::Mutex;
 
 use crate::client::{Client, Condition, Content};
-use crate::lease::Lease;
+use crate::lease::{Lease, RENEW_EVERY};
 use crate::object::Object;
 use crate::spool::{Spool, Spooled};
 use crate::{BadSettings, Place, Settings};
 
 /// The longest object that is sent in one request, by the protocol.
 const OBJECT_BYTES_MAX: u64 = 5 << 30;
+/// How long files are removed once the server has said that the lock is this process's. If its machine is stopped, clocks and all, the
+/// next holder may name them in a backup meanwhile. To ask before each of them would double the requests, and some servers let an object
+/// be written once a second only. It would not be enough, either: a machine can stop between the answer and the removal, and no server
+/// removes one object on the condition that another one is as it was. So a process that was stopped for three minutes while it pruned may
+/// still remove what it gets to in a second by its own clock; `ladoga backup verify` names what is missing.
+const REMOVES_FOR: Duration = Duration::from_secs(1);
 
 /// The objects below a place as files below the path that it was given as.
 pub struct S3Disk {
@@ -67,10 +74,10 @@ impl S3Disk {
         self.client.list(&prefix)
     }
 
-    /// Fails if the lock that this process has taken is not its own any more.
-    fn may_change(&self, path: &Path) -> io::Result<()> {
+    /// Fails if the lock that this process has taken is not its own any more, as far as that was known so long ago at most.
+    fn may_change(&self, path: &Path, age_max: Duration) -> io::Result<()> {
         let Some(lease) = self.lease.lock().upgrade() else { return Ok(()) };
-        if is_manifest(path) { lease.confirm() } else { lease.check() }
+        lease.check(if is_manifest(path) { Duration::ZERO } else { age_max })
     }
 }
 
@@ -127,7 +134,7 @@ impl Disk for S3Disk {
                 format!("{bytes} bytes, expected at most 5 GiB"),
             ));
         }
-        self.may_change(to)?;
+        self.may_change(to, RENEW_EVERY)?;
         self.client.put(&self.key(to)?, (&content, content.crc32c()?), Condition::Always)?;
         spool.remove(from)
     }
@@ -140,7 +147,7 @@ impl Disk for S3Disk {
                 removed => return removed,
             }
         }
-        self.may_change(path)?;
+        self.may_change(path, REMOVES_FOR)?;
         self.client.delete(&self.key(path)?)
     }
 

@@ -11,8 +11,8 @@ use crate::client::{Client, Condition, Piece};
 
 /// A lock that was not renewed for so long is nobody's any more.
 const LEASE: Duration = Duration::from_mins(3);
-/// How often it is renewed; before something is changed, it is not older than that by either clock.
-const RENEW_EVERY: Duration = Duration::from_secs(30);
+/// How often it is renewed. Before anything is changed, it is not older than that by either clock.
+pub(crate) const RENEW_EVERY: Duration = Duration::from_secs(30);
 
 /// The right to change what is in the bucket, as an object that only its holder writes.
 pub(crate) struct Lease {
@@ -42,12 +42,12 @@ impl Moment {
         Moment { monotonic_ns: clock.monotonic_ns(), wall_ms: clock.wall_ms() }
     }
 
-    /// Whether the time to renew it has not come since then. If the wall clock was set back, nobody knows.
-    fn is_recent(self, clock: &dyn Clock) -> bool {
+    /// Whether less time has passed since then. If the wall clock was set back, nobody knows.
+    fn is_within(self, age_max: Duration, clock: &dyn Clock) -> bool {
         let now = Moment::now(clock);
         let passed = Duration::from_nanos(now.monotonic_ns.saturating_sub(self.monotonic_ns));
         let wall = now.wall_ms.checked_sub(self.wall_ms).map(Duration::from_millis);
-        passed < RENEW_EVERY && wall.is_some_and(|wall| wall < RENEW_EVERY)
+        passed < age_max && wall.is_some_and(|wall| wall < age_max)
     }
 }
 
@@ -89,18 +89,14 @@ impl Lease {
         }
     }
 
-    /// Sees to it that it was held a moment ago; an error if it was not, or nobody knows.
-    pub(crate) fn check(&self) -> io::Result<()> {
+    /// Sees to it that it was held less than `age_max` ago, by the clocks that there are; an error if it was not, or nobody knows. Those
+    /// clocks may have stood still: with an age of zero, the server is asked in any case.
+    pub(crate) fn check(&self, age_max: Duration) -> io::Result<()> {
         let state = self.state.lock();
-        if state.tag.is_some() && state.renewed.is_recent(&*self.clock) {
+        if state.tag.is_some() && state.renewed.is_within(age_max, &*self.clock) {
             return Ok(());
         }
         self.renew(state)
-    }
-
-    /// The same, and asks the server however short a time ago that was: clocks may have stood still.
-    pub(crate) fn confirm(&self) -> io::Result<()> {
-        self.renew(self.state.lock())
     }
 
     fn renew(&self, mut state: MutexGuard<'_, State>) -> io::Result<()> {
@@ -168,7 +164,7 @@ impl Held {
         let renewing = thread::spawn(move || {
             while is_over.recv_timeout(RENEW_EVERY) == Err(RecvTimeoutError::Timeout) {
                 // What goes wrong shows before the next change.
-                let _ = renewed.check();
+                let _ = renewed.check(RENEW_EVERY);
             }
         });
         Held { lease: Arc::clone(lease), ends: Some(ends), renewing: Some(renewing) }
@@ -182,7 +178,7 @@ impl Drop for Held {
             let _ = renewing.join();
         }
         // Another process may have taken it, if this one stood still. What is not removed is nobody's in three minutes.
-        if self.lease.confirm().is_ok() {
+        if self.lease.check(Duration::ZERO).is_ok() {
             let _ = self.lease.client.delete(&self.lease.key);
         }
     }

@@ -48,7 +48,7 @@ pub struct StoredSegment {
 }
 
 /// A large value that a segment names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StoredLarge {
     /// As the segment names it.
     pub value: LargeValue,

@@ -89,14 +89,17 @@ pub fn restore_at(
             (engine, written)
         }
     };
+    let mut larges = Larges::of(segments.iter().map(|(_, segment)| *segment));
     for (chain, segment) in segments {
-        let mut replay = Replay::new(repository, &engine, segment, (last, backup.cluster.len()));
+        let mut replay =
+            Replay::new(repository, &engine, (segment, &mut larges), (last, backup.cluster.len()));
         replay.run(&mut |bytes| {
             restored.bytes += bytes;
             progress(Progress { done_bytes: restored.bytes.min(total_bytes), total_bytes });
         })?;
         restored.count += replay.cells;
         left_out.note(chain, replay.newest_left_out);
+        larges.end(segment);
     }
     engine.checkpoint(target)?;
     engine.close()?;
@@ -214,6 +217,35 @@ fn reachable(mut spans: Vec<Span>, missing: &[String]) -> String {
     text
 }
 
+/// Large values that were copied, for as long as a segment is to come that names them: one whose time of expiry changes is named by each
+/// segment that says so. Those that are done with are let go, so that the store can remove them.
+struct Larges {
+    /// How many segments that are not done name them.
+    left: BTreeMap<StoredLarge, usize>,
+    copied: BTreeMap<StoredLarge, FinishedBlob>,
+}
+
+impl Larges {
+    fn of<'s>(segments: impl Iterator<Item = &'s StoredSegment>) -> Larges {
+        let mut left = BTreeMap::new();
+        for stored in segments.flat_map(|segment| &segment.larges) {
+            *left.entry(*stored).or_default() += 1;
+        }
+        Larges { left, copied: BTreeMap::new() }
+    }
+
+    fn end(&mut self, segment: &StoredSegment) {
+        for stored in &segment.larges {
+            let Some(left) = self.left.get_mut(stored) else { continue };
+            *left -= 1;
+            if *left == 0 {
+                self.left.remove(stored);
+                self.copied.remove(stored);
+            }
+        }
+    }
+}
+
 /// A segment on its way into a store.
 struct Replay<'r> {
     repository: &'r Repository,
@@ -224,7 +256,9 @@ struct Replay<'r> {
     /// How many nodes the cluster had; 0 of a node on its own.
     cluster: usize,
     batch: WriteBatch,
-    larges: BTreeMap<LargeValue, FinishedBlob>,
+    /// Its large values, as it names them.
+    named: BTreeMap<LargeValue, StoredLarge>,
+    larges: &'r mut Larges,
     cells: u64,
     /// The last timestamp that did not count; 0 if all did.
     newest_left_out: u64,
@@ -235,12 +269,24 @@ impl<'r> Replay<'r> {
     fn new(
         repository: &'r Repository,
         engine: &'r Engine,
-        segment: &'r StoredSegment,
+        (segment, larges): (&'r StoredSegment, &'r mut Larges),
         (last, cluster): (u64, usize),
     ) -> Replay<'r> {
-        let (batch, larges) = (WriteBatch::new(), BTreeMap::new());
+        let named = segment.larges.iter().map(|stored| (stored.value, *stored)).collect();
         let (cells, newest_left_out, failed) = (0, 0, None);
-        Replay { repository, engine, segment, last, cluster, batch, larges, cells, newest_left_out, failed }
+        Replay {
+            repository,
+            engine,
+            segment,
+            last,
+            cluster,
+            batch: WriteBatch::new(),
+            named,
+            larges,
+            cells,
+            newest_left_out,
+            failed,
+        }
     }
 
     fn run(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), Error> {
@@ -305,15 +351,15 @@ impl<'r> Replay<'r> {
     }
 
     fn large(&mut self, value: LargeValue) -> Result<FinishedBlob, Error> {
-        if let Some(known) = self.larges.get(&value) {
-            return Ok(known.clone());
-        }
-        let stored = self.segment.larges.iter().find(|stored| stored.value == value);
-        let hash = stored.map(|StoredLarge { hash, .. }| *hash).ok_or_else(|| Error::Damaged {
+        let stored = *self.named.get(&value).ok_or_else(|| Error::Damaged {
             path: segment_path(self.repository, self.segment.hash),
             what: format!("it names the large value {}, which its chain does not have", value.file),
         })?;
-        let viewed = ViewedLarge::new(self.repository.disk(), value, large_path(self.repository, hash));
+        if let Some(known) = self.larges.copied.get(&stored) {
+            return Ok(known.clone());
+        }
+        let path = large_path(self.repository, stored.hash);
+        let viewed = ViewedLarge::new(self.repository.disk(), value, path);
         let mut writer = self.engine.create_blob()?;
         let mut offset = 0;
         while offset < viewed.blob.len() {
@@ -321,7 +367,7 @@ impl<'r> Replay<'r> {
             offset += BLOB_PIECE_BYTES as u64;
         }
         let finished = writer.finish()?;
-        self.larges.insert(value, finished.clone());
+        self.larges.copied.insert(stored, finished.clone());
         Ok(finished)
     }
 }

@@ -5,7 +5,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
-use crate::support::{Connection, assert_refusal};
+use crate::support::{Connection, assert_refusal, entity, value, wait_until};
 
 fn ask(connection: &mut Connection, query: &str, operations: &[Value]) -> Vec<Value> {
     let body = operations.iter().map(|operation| format!("{operation}\n")).collect::<Vec<_>>().concat();
@@ -15,6 +15,11 @@ fn ask(connection: &mut Connection, query: &str, operations: &[Value]) -> Vec<Va
         response.text().lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(answers.len(), operations.len(), "{answers:?}");
     answers
+}
+
+fn send(connection: &mut Connection, operations: &[Value]) {
+    let body = operations.iter().map(|operation| format!("{operation}\n")).collect::<Vec<_>>().concat();
+    connection.send_request("POST", "/v0/batch", Some(body.as_bytes()));
 }
 
 fn statuses(answers: &[Value]) -> Vec<u64> {
@@ -183,5 +188,24 @@ fn a_batch_finds_what_single_requests_find() {
                 status => assert_eq!((status, single), (Some(404), None), "{key}"),
             }
         }
+    }
+}
+
+/// They had the turns of their keys for as long as the client took.
+#[test]
+fn lines_behind_a_large_value_do_not_wait_until_its_client_has_taken_it() {
+    let cluster = Cluster::start(3);
+    cluster.put(0, "large", "3/3", &value(1, 16 << 20));
+    let keys: Vec<String> = (0..8).map(|n| format!("key{n}")).collect();
+    let get = json!({"op": "get", "key": "large"});
+    let increments = keys.iter().map(|key| json!({"op": "increment", "key": key}));
+    let mut slow = cluster.connect(0);
+    slow.limit_receiving_to(4 << 10);
+    send(&mut slow, &[get].into_iter().chain(increments).collect::<Vec<_>>());
+    assert_eq!(slow.response_head().status, 200);
+    for key in &keys {
+        wait_until(key, || cluster.get(1, key, "2/3").as_deref() == Some(b"1"));
+        let sum = cluster.connect(0).request("POST", &format!("{}&increment=1", entity(key)), None);
+        assert_eq!((sum.status, sum.text()), (200, "2"), "{key}");
     }
 }

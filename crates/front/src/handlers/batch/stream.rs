@@ -284,10 +284,11 @@ impl<K: KeyValue> BatchStream<K> {
         self.link.http().begin_answer_early(&head, is_last);
     }
 
-    /// Writes an answer with a value that is read piece by piece, with one piece read ahead.
+    /// Writes an answer with a value that is read piece by piece, with one piece read ahead. Lines that have begun go on, however slowly
+    /// the client takes it: they may have what others wait for.
     async fn write_large(&mut self, answer: &LineAnswer, value: LargeValue) -> Result<(), StreamError> {
         // Up to here, what fails is an answer; later it breaks the connection.
-        let mut piece = match value.pieces.next().await {
+        let mut piece = match self.window.advance_until(value.pieces.next()).await {
             Ok(piece) => piece,
             Err(error) => {
                 self.write(&Refusal::from(error).into());
@@ -301,8 +302,8 @@ impl<K: KeyValue> BatchStream<K> {
             line.piece(&bytes, &mut self.sent);
             drop(bytes);
             self.send();
-            flush_unless_displaced(&self.link, &self.permit).await?;
-            piece = next.await?;
+            self.window.advance_until(flush_unless_displaced(&self.link, &self.permit)).await?;
+            piece = self.window.advance_until(next).await?;
         }
         line.end(&mut self.sent);
         self.send();

@@ -1,4 +1,6 @@
 use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::task::{Context, Poll};
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -105,6 +107,16 @@ impl Window {
         }
     }
 
+    /// Goes on with all lines until this is ready.
+    pub(super) async fn advance_until<T>(&mut self, ready: impl Future<Output = T>) -> T {
+        let mut ready = pin!(ready);
+        poll_fn(|context| {
+            self.advance(context);
+            ready.as_mut().poll(context)
+        })
+        .await
+    }
+
     /// The answer to the first line, if it is there.
     pub(super) fn take_first(&mut self) -> Option<LineAnswer> {
         let BegunLine { state: LineState::Served(_), .. } = self.lines.front()? else { return None };
@@ -167,7 +179,7 @@ mod tests {
 
     fn serving(told: &Told) -> LineServing {
         let told = Rc::clone(told);
-        Box::pin(std::future::poll_fn(move |_| told.borrow_mut().take().map_or(Poll::Pending, Poll::Ready)))
+        Box::pin(poll_fn(move |_| told.borrow_mut().take().map_or(Poll::Pending, Poll::Ready)))
     }
 
     #[test]

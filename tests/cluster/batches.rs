@@ -209,3 +209,34 @@ fn lines_behind_a_large_value_do_not_wait_until_its_client_has_taken_it() {
         assert_eq!((sum.status, sum.text()), (200, "2"), "{key}");
     }
 }
+
+/// Up to 16 MiB of values waited for each of these, and counted nowhere.
+#[test]
+fn long_values_behind_short_ones_go_away_if_nobody_takes_them() {
+    const CLIENTS: usize = 4;
+    let cluster = Cluster::start(3);
+    let get = |key: String| json!({"op": "get", "key": key});
+    let mut gets: Vec<Value> = (0..16).map(|n| get(format!("short{n}"))).collect();
+    for n in 0..64 {
+        cluster.put(n % 3, &format!("long{n}"), "3/3", &value(n as u64, 250_000));
+        gets.push(get(format!("long{n}")));
+    }
+    for n in 0..16 {
+        cluster.put(n % 3, &format!("short{n}"), "3/3", b"short");
+    }
+    let slow: Vec<Connection> = (0..CLIENTS)
+        .map(|_| {
+            let mut client = cluster.connect(0);
+            client.limit_receiving_to(4 << 10);
+            send(&mut client, &gets);
+            client
+        })
+        .collect();
+    // One has room, or two.
+    wait_until("clients that give way", || {
+        let evicted = cluster.nodes[0].metrics().sum("ladoga_slow_clients_evicted_total", &["value"]);
+        evicted.expect("a count") >= (CLIENTS - 2) as f64
+    });
+    drop(slow);
+    assert!(statuses(&ask(&mut cluster.connect(0), "", &gets)).iter().all(|&status| status == 200));
+}

@@ -43,7 +43,7 @@ pub struct Link {
     guest: Guest,
     /// What the log of slow requests would have of the request in turn.
     pub(crate) asked: Asked,
-    pub(super) unread: Unread,
+    pub(crate) unread: Unread,
     /// Whether what arrives of a body is still to be charged.
     charges_pieces: Cell<bool>,
     /// Whether another event loop is to serve it.
@@ -300,7 +300,10 @@ impl Link {
         while !http.unsent().is_empty() {
             match self.socket.poll_write(context, http.unsent()) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Poll::Ready(Ok(count)) => http.sent(count),
+                Poll::Ready(Ok(count)) => {
+                    http.sent(count);
+                    self.unread.written(count as u64);
+                }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {
                     http.blocked(self.now_ms());

@@ -38,9 +38,12 @@ impl Unread {
         Writing(self)
     }
 
-    /// Answers that wait for the one that is written hold so much.
+    /// Answers that wait for the one that is written, if there is one, hold so much.
     pub(crate) fn hold_beside(&self, bytes: u64) {
-        self.beside_bytes.set(bytes);
+        let before = self.beside_bytes.replace(bytes);
+        if before > 0 && self.held_bytes.get() + bytes == 0 {
+            self.measured.take();
+        }
     }
 
     /// The system took so many bytes for the client.
@@ -144,6 +147,18 @@ mod tests {
         // What is short never counts.
         let _short = unread.hold(UNCOUNTED_BYTES);
         assert!(!look(4 * MEASURED_MS, 0) && !look(9 * MEASURED_MS, 0) && has_room(&gate));
+    }
+
+    #[test]
+    fn what_waits_for_the_client_counts_until_nothing_does() {
+        let (gate, unread) = (room(), Unread::default());
+        let look = |now_ms| unread.look(now_ms, 0, (&gate, client(1)));
+        unread.hold_beside(ROOM / 2);
+        assert!(!look(0) && !look(MEASURED_MS) && !has_room(&gate));
+        unread.hold_beside(ROOM / 4);
+        assert!(!has_room(&gate), "it is measured again before it is counted anew");
+        unread.hold_beside(0);
+        assert!(has_room(&gate));
     }
 
     #[test]

@@ -93,6 +93,8 @@ impl<K: KeyValue> BatchStream<K> {
     /// Serves all lines.
     pub(super) async fn run(mut self) -> Result<(), StreamError> {
         self.link.body_begins_in_pieces();
+        let link = Rc::clone(&self.link);
+        let _writing = link.unread.hold(0);
         while let Interrupted::Large(answer, value) = poll_fn(|context| self.poll_lines(context)).await? {
             self.write_large(&answer, value).await?;
         }
@@ -104,7 +106,7 @@ impl<K: KeyValue> BatchStream<K> {
         if let Poll::Ready(displaced) = self.permit.poll_displaced(context) {
             return Poll::Ready(Err(displaced.into()));
         }
-        self.window.advance(context);
+        self.window.advance_counted(&self.link, context);
         for _ in 0..LINES_A_TURN {
             if let Some((answer, large)) = self.write_answers() {
                 self.pause_body();
@@ -288,7 +290,7 @@ impl<K: KeyValue> BatchStream<K> {
     /// the client takes it: they may have what others wait for.
     async fn write_large(&mut self, answer: &LineAnswer, value: LargeValue) -> Result<(), StreamError> {
         // Up to here, what fails is an answer; later it breaks the connection.
-        let mut piece = match self.window.advance_until(value.pieces.next()).await {
+        let mut piece = match self.window.advance_until(&self.link, value.pieces.next()).await {
             Ok(piece) => piece,
             Err(error) => {
                 self.write(&Refusal::from(error).into());
@@ -302,8 +304,9 @@ impl<K: KeyValue> BatchStream<K> {
             line.piece(&bytes, &mut self.sent);
             drop(bytes);
             self.send();
-            self.window.advance_until(flush_unless_displaced(&self.link, &self.permit)).await?;
-            piece = self.window.advance_until(next).await?;
+            let flushed = flush_unless_displaced(&self.link, &self.permit);
+            self.window.advance_until(&self.link, flushed).await?;
+            piece = self.window.advance_until(&self.link, next).await?;
         }
         line.end(&mut self.sent);
         self.send();

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::operation::LineServing;
+use crate::connection::Link;
 use crate::http::{BatchAction, BatchOperation, LineAnswer};
 
 /// So many lines are served at the same time.
@@ -100,21 +101,31 @@ impl Window {
         self.lines.push_back(BegunLine { subject: None, bytes, state: LineState::Served(answer) });
     }
 
-    /// Goes on with all lines.
-    pub(super) fn advance(&mut self, context: &mut Context<'_>) {
+    fn advance(&mut self, context: &mut Context<'_>) {
         for line in &mut self.lines {
             advance(line, &mut self.bytes, &mut self.read_bytes, context);
         }
     }
 
-    /// Goes on with all lines until this is ready.
-    pub(super) async fn advance_until<T>(&mut self, ready: impl Future<Output = T>) -> T {
+    /// Goes on with all lines until this is ready. What they take is counted while the client does not take it.
+    pub(super) async fn advance_until<T>(&mut self, link: &Link, ready: impl Future<Output = T>) -> T {
         let mut ready = pin!(ready);
         poll_fn(|context| {
-            self.advance(context);
+            self.advance_counted(link, context);
             ready.as_mut().poll(context)
         })
         .await
+    }
+
+    /// Goes on with all lines. Reads that have begun may find much more than those before them: what is not in the place of a batch is
+    /// counted while the client does not take it.
+    pub(super) fn advance_counted(&mut self, link: &Link, context: &mut Context<'_>) {
+        self.advance(context);
+        link.unread.hold_beside(self.bytes_above_max());
+    }
+
+    const fn bytes_above_max(&self) -> u64 {
+        self.bytes.saturating_sub(LINES_BYTES_MAX)
     }
 
     /// The answer to the first line, if it is there.

@@ -289,3 +289,34 @@ fn answers_in_memory_that_nobody_reads_go_away() {
         assert!(reader.response().body == value(7, LONGEST_INLINE));
     }
 }
+
+/// They are copied behind each other until there are enough to be written, and so many requests wait behind them.
+#[test]
+fn short_answers_that_nobody_reads_go_away() {
+    const CLIENTS: usize = 200;
+    /// So many may have room: each has at least 64 KiB of 4 MiB.
+    const LEFT: usize = 64;
+    let node = Launch::patient().flag("--memory", "16MiB").flag("--threads", "1").start();
+    node.connect().put("key", &value(3, 10_000));
+    let get = format!("GET {} HTTP/1.1\r\nHost: h\r\n\r\n", entity("key"));
+    let requests = get.repeat(1_000);
+    let clients: Vec<Connection> = (0..CLIENTS)
+        .map(|_| {
+            let mut client = node.connect();
+            client.limit_receiving_to(4 << 10);
+            client.send(&requests);
+            client
+        })
+        .collect();
+    wait_until("clients that give way", || {
+        let evicted = node.metrics().sum("ladoga_slow_clients_evicted_total", &["value"]);
+        evicted.expect("a count") >= (CLIENTS - LEFT) as f64
+    });
+    // Who reads is sent everything.
+    let mut reader = node.connect();
+    reader.send(&requests);
+    for _ in 0..1_000 {
+        assert!(reader.response().body == value(3, 10_000));
+    }
+    drop(clients);
+}

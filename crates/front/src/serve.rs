@@ -212,11 +212,13 @@ async fn wait_for(link: &Link, mut later: Later<Result<Outcome, Refusal>>) -> Ou
         let outcome = later.as_mut().poll(context);
         if outcome.is_pending() {
             // What is wrong with writing shows when this one is answered.
-            let _ = link.poll_flush(context);
+            let _ = link.poll_flush_counted(context);
         }
         outcome
     });
-    outcome.await.unwrap_or_else(Outcome::from)
+    let outcome = outcome.await.unwrap_or_else(Outcome::from);
+    link.unread.hold_beside(0);
+    outcome
 }
 
 async fn write_answer(core: &Core, link: &Link, answer: &Answer) -> io::Result<()> {
@@ -236,7 +238,7 @@ async fn write_answer(core: &Core, link: &Link, answer: &Answer) -> io::Result<(
     }
     link.http().send(content);
     if link.http().unsent().len() > ANSWERS_BYTES_MAX {
-        return poll_fn(|context| link.poll_flush(context)).await;
+        return poll_fn(|context| link.poll_flush_counted(context)).await;
     }
     Ok(())
 }

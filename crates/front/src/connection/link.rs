@@ -207,7 +207,7 @@ impl Link {
             if let Some(request) = self.http().next_request(self.now_ms())? {
                 return Poll::Ready(Ok(Upcoming::Request(request)));
             }
-            ready!(self.poll_flush(context))?;
+            ready!(self.poll_flush_counted(context))?;
             self.http().rest(self.now_ms());
             // Who came after draining had begun is answered once, and closed with that answer.
             if self.http().has_ended() || (self.core.is_draining() && !self.is_late) {

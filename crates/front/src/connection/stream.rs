@@ -1,6 +1,6 @@
 use std::future::poll_fn;
 use std::io;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use ladoga_http1::server::{Connection, Overdue};
 use ladoga_runtime::{Displaced, Permit, Taken};
@@ -106,6 +106,14 @@ pub(crate) async fn flush_unless_displaced(link: &Link, permit: &Permit) -> Resu
 }
 
 impl Link {
+    /// As [`Link::poll_flush`], of answers that have no permit: what they hold, and requests behind them, counts while the client does
+    /// not take it.
+    pub(crate) fn poll_flush_counted(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = self.poll_flush(context);
+        self.unread.hold_beside(if flushed.is_pending() { self.http().buffered_bytes() } else { 0 });
+        flushed
+    }
+
     /// Whether the client has closed its side, and nothing was sent to it since `sent_ms` for as long as a client may take to
     /// read. One that is gone shows only when something is sent; one that has merely asked for everything looks the same.
     pub(crate) async fn is_abandoned(&self, sent_ms: u64) -> bool {

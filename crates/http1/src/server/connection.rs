@@ -286,6 +286,11 @@ impl Connection {
         &self.output[self.sent_bytes..]
     }
 
+    /// What its buffers take of memory.
+    pub fn buffered_bytes(&self) -> u64 {
+        (self.input.capacity() + self.output.capacity()) as u64
+    }
+
     /// Some of [`Connection::unsent`] is sent.
     pub fn sent(&mut self, bytes: usize) {
         self.sent_bytes += bytes;

@@ -110,6 +110,33 @@ fn lines_of_a_batch_are_requests() {
     assert!(last.starts_with("{\"status\":429,\"error\":\"the token has used its bytes a second"), "{last}");
 }
 
+/// A batch of one line is one request: the first line is paid for with the batch.
+#[test]
+fn a_batch_of_one_line_is_one_request() {
+    let tokens = Tokens::new();
+    let app = tokens.create("app", "all", &["--requests-per-second", "1"]);
+    let node = tokens.launch().start();
+    let lines = b"no operation\n{\"op\":\"put\",\"key\":\"k\",\"value\":\"v\"}\n";
+    let answered = ask(&mut node.connect(), ("POST", "/v0/batch"), Some(&app), Some(lines));
+    assert_eq!(answered.status, 200, "{}", answered.text());
+    let last = answered.text().lines().last().expect("an answer to each line");
+    assert!(last.starts_with("{\"status\":201"), "{last}");
+}
+
+/// They are paid for, for longer than any test takes.
+#[test]
+fn lines_of_an_atomic_batch_that_is_refused_are_requests_too() {
+    let tokens = Tokens::new();
+    let app = tokens.create("app", "all", &["--requests-per-second", "10"]);
+    let node = tokens.launch().start();
+    let lines = "{\"op\":\"get\",\"key\":\"k\"}\n".repeat(1_000);
+    let mut connection = node.connect();
+    let refused = ask(&mut connection, ("POST", "/v0/batch?atomic=true"), Some(&app), Some(lines.as_bytes()));
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    let refused = ask(&mut connection, ("GET", &entity("k")), Some(&app), None);
+    assert_refusal(&refused, 429, "a request too many");
+}
+
 #[test]
 fn commands_are_requests_too() {
     let tokens = Tokens::new();

@@ -38,6 +38,10 @@ pub(super) async fn carry_out<K: KeyValue>(
     let lines = read_lines(link, &mut room).await?;
     let mut audited = Vec::new();
     let admitted = Admitted { caller: link.caller().map(|caller| caller.clone()), audit };
+    if let Some(caller) = &admitted.caller {
+        // The first was paid for with the batch.
+        caller.charge_requests(core.clock.monotonic_ns(), (lines.len() as u64).saturating_sub(1));
+    }
     let writes = match writes_of(lines, service.upload_bytes_min(), &admitted, &mut audited) {
         Ok(writes) => writes,
         Err(answers) => return Ok(not_written(answers, &audited)),
@@ -53,9 +57,6 @@ pub(super) async fn carry_out<K: KeyValue>(
         refusal
     })?;
     drop(room);
-    if let Some(caller) = &admitted.caller {
-        caller.charge_requests(core.clock.monotonic_ns(), successes.len() as u64 - 1);
-    }
     match written {
         Ok(written) => {
             audited.iter().flatten().for_each(|line| line.end(StatusCode::OK));

@@ -42,6 +42,7 @@ fn stream<K: KeyValue>(call: &Call<'_, K>, target: BatchTarget, framing: Framing
         context: call.batch_context(target),
         address,
         caller: link.caller().map(|caller| caller.clone()),
+        is_paid: true,
         audit: BatchAudit::of(&call.door.access, &call.door.core, &link),
     };
     // It takes as much memory as a range.

@@ -12,7 +12,6 @@ use ladoga_service::{Context, Error, KeyValue, Lookup, Precondition, StoredCell,
 use super::super::call::check_majority;
 use super::audited::BatchAudit;
 use crate::auth::Caller;
-use crate::connection::Core;
 use crate::door::Door;
 use crate::http::{BatchAction, BatchOperation, Conditions, LineAnswer, ReadVerdict, Refusal};
 
@@ -24,6 +23,8 @@ pub(super) struct LineCall<K: KeyValue> {
     pub(super) address: Address,
     /// On a node with tokens, who asks.
     pub(super) caller: Option<Caller>,
+    /// Whether a line is paid for already: the batch was admitted as a request, which is the first of them.
+    pub(super) is_paid: bool,
     /// On a node with an audit log, what that has of its lines.
     pub(super) audit: Option<BatchAudit>,
 }
@@ -61,9 +62,7 @@ impl<K: KeyValue> LineCall<K> {
     }
 
     fn begin_unaudited(&mut self, operation: BatchOperation) -> LineBegun {
-        if let Some(caller) = &mut self.caller
-            && let Err(refusal) = admit_line(caller, &self.door.core, &operation)
-        {
+        if let Err(refusal) = self.admit(&operation) {
             return LineBegun::Served(refusal.into());
         }
         let BatchOperation { key, action } = operation;
@@ -76,6 +75,19 @@ impl<K: KeyValue> LineCall<K> {
             BatchAction::Increment { by, precondition } => self.increment(key, by, precondition),
         };
         begun.unwrap_or_else(|refusal| LineBegun::Served(refusal.into()))
+    }
+
+    /// Refuses an operation that a request of its own would be refused for, too.
+    fn admit(&mut self, operation: &BatchOperation) -> Result<(), Refusal> {
+        let Some(caller) = &mut self.caller else { return Ok(()) };
+        let clock = &self.door.core.clock;
+        caller.still(clock.wall_ms()).map_err(Refusal::unauthorized)?;
+        check_line(caller, operation)?;
+        if std::mem::take(&mut self.is_paid) {
+            return Ok(());
+        }
+        // Its bytes are charged as the body arrives.
+        caller.admit(clock.monotonic_ns(), 0).map_err(Refusal::throttled)
     }
 
     fn get(&self, key: &[u8], conditions: Conditions) -> LineBegun {
@@ -138,14 +150,6 @@ impl<K: KeyValue> LineCall<K> {
             Ok(LineAnswer::sum(stamp, sum))
         }))
     }
-}
-
-/// Refuses an operation that a request of its own would be refused for, too.
-fn admit_line(caller: &mut Caller, core: &Core, operation: &BatchOperation) -> Result<(), Refusal> {
-    caller.still(core.clock.wall_ms()).map_err(Refusal::unauthorized)?;
-    check_line(caller, operation)?;
-    // Its bytes are charged as the body arrives.
-    caller.admit(core.clock.monotonic_ns(), 0).map_err(Refusal::throttled)
 }
 
 /// Whether who asks may do this.

@@ -7,6 +7,8 @@ use crate::schema::check;
 
 /// Every request may be malformed, too slow or too large.
 const ALWAYS: [&str; 3] = ["400", "408", "431"];
+/// On a node with tokens, each that needs one may be without, or with one that is not enough.
+const WITH_TOKENS: [&str; 3] = ["401", "403", "429"];
 
 #[test]
 fn every_operation_has_a_name_of_its_own_and_the_answers_that_all_have() {
@@ -16,7 +18,8 @@ fn every_operation_has_a_name_of_its_own_and_the_answers_that_all_have() {
         let id = operation.id();
         assert!(ids.insert(id), "{id} is the name of two operations");
         let statuses = operation.statuses();
-        for status in ALWAYS {
+        let needs_token = operation.security().contains(&"Token");
+        for status in ALWAYS.iter().chain(needs_token.then_some(&WITH_TOKENS).into_iter().flatten()) {
             assert!(statuses.contains(status), "{id} does not say what {status} means");
         }
         for status in statuses {

@@ -78,6 +78,15 @@ impl Connection {
         Response::read(&mut self.stream, false)
     }
 
+    /// Whether an answer, or the end of the connection, is there to be read.
+    pub(crate) fn has_answer(&self) -> bool {
+        let socket = self.stream.get_ref();
+        socket.set_nonblocking(true).expect("a socket");
+        let peeked = socket.peek(&mut [0]);
+        socket.set_nonblocking(false).expect("a socket");
+        !peeked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    }
+
     /// Reads an answer to HEAD.
     pub(crate) fn response_to_head(&mut self) -> Response {
         Response::read(&mut self.stream, true).expect("an answer")

@@ -188,6 +188,20 @@ impl SessionAccount {
         false
     }
 
+    /// It goes on without the lease that it waited for, if any: who is behind it in the queue is next, and what was granted
+    /// meanwhile is for them. Who still waits keeps its place, however little it holds.
+    pub(crate) fn waits_no_more(&self) {
+        if !self.is_waiting.replace(false) {
+            return;
+        }
+        let mut shared = self.budget.shared.lock();
+        shared.waiting.retain(|entry| !Arc::ptr_eq(entry, &self.entry));
+        if self.entry.is_granted.swap(false, Ordering::AcqRel) {
+            shared.free_bytes += SESSION_LEASE_BYTES;
+        }
+        self.budget.grant(&mut shared);
+    }
+
     /// Takes more than the lease, if no other connection waits for it: this one could do without.
     fn extend(&self, bytes: usize) -> bool {
         if self.taken_bytes.get() + bytes > self.budget.session_bytes_max {
@@ -219,20 +233,13 @@ impl SessionAccount {
 
 impl Drop for SessionAccount {
     fn drop(&mut self) {
-        let mut bytes = self.taken_bytes.get();
         self.repair_ends();
-        if self.is_waiting.get() {
-            let mut shared = self.budget.shared.lock();
-            shared.waiting.retain(|entry| !Arc::ptr_eq(entry, &self.entry));
-            if self.entry.is_granted.load(Ordering::Acquire) {
-                bytes += SESSION_LEASE_BYTES;
-            }
-        }
+        self.waits_no_more();
         if self.has_greeted.get() {
             self.budget.sessions.fetch_sub(1, Ordering::Relaxed);
         } else {
             self.leave_the_strangers();
         }
-        self.budget.give_back(bytes);
+        self.budget.give_back(self.taken_bytes.get());
     }
 }

@@ -106,7 +106,7 @@ impl SessionBudget {
     }
 
     /// Gives those their leases who have waited the longest.
-    fn grant(&self, shared: &mut SharedBytes) {
+    pub(super) fn grant(&self, shared: &mut SharedBytes) {
         while shared.free_bytes >= SESSION_LEASE_BYTES
             && let Some(entry) = shared.waiting.pop_front()
         {

@@ -63,6 +63,35 @@ fn who_waited_the_longest_is_next() {
     assert!(reserve(&all[0]) && !first.is_contended());
 }
 
+/// It stayed in the queue, and never took what it was granted: four such connections left nothing for all the others.
+#[test]
+fn who_goes_on_without_a_lease_leaves_it_to_others() {
+    let budget = SessionBudget::new(BYTES);
+    let all = accounts(&budget, leases(&budget) + 2);
+    let reserve = |account: &SessionAccount| account.reserve(SESSION_LEASE_BYTES, Waker::noop());
+    let with_less = |account: &SessionAccount| account.reserve(SESSION_OWN_BYTES, Waker::noop());
+    all.iter().for_each(|account| _ = reserve(account));
+    let (first, second) = (&all[leases(&budget)], &all[leases(&budget) + 1]);
+    // One that was granted its lease.
+    all[0].release(0);
+    assert!(with_less(first) && first.is_waiting());
+    first.waits_no_more();
+    assert!(!first.is_waiting() && !first.is_contended());
+    assert!(reserve(second), "what the first one left");
+    // One that is still in the queue.
+    assert!(!reserve(first) && !reserve(&all[0]) && with_less(first));
+    first.waits_no_more();
+    first.waits_no_more();
+    all[1].release(0);
+    assert!(reserve(&all[0]) && !all[0].is_contended());
+    // It queues again like any other.
+    assert!(!reserve(first));
+    all[2].release(0);
+    assert!(reserve(first));
+    drop(all);
+    assert_eq!(budget.taken_bytes(), 0);
+}
+
 #[test]
 fn one_connection_leaves_most_to_the_others() {
     let budget = SessionBudget::new(64 << 20);

@@ -137,6 +137,10 @@ impl<S: Store> Session<S> {
             true => Taken::All,
             false => self.take(context)?,
         };
+        if taken != Taken::Stalled {
+            // If it waited for more room, what it has was enough in the end.
+            self.account.waits_no_more();
+        }
         let given = self.give(context)?;
         if given.is_ready() && taken == Taken::Over {
             return Poll::Ready(Ok(()));

@@ -17,6 +17,7 @@
 //! - `many`: reads that share a frame
 //! - `missed`: writes that the node that took them could not store
 //! - `large`: large values at nodes whose disk hangs; `ranges`: those of a range over all nodes; `one_replica`: those of one node
+//! - `taking_part`: which nodes such a range counts on
 
 mod bounds;
 mod client;
@@ -42,3 +43,4 @@ mod slow_readers;
 mod stages;
 mod starting;
 mod streams;
+mod taking_part;

@@ -42,6 +42,8 @@ struct Said {
     output: Mutex<Option<TcpStream>>,
     /// Whether it answers nothing by itself any more.
     is_mute: AtomicBool,
+    /// Whether it reports that it lost its data, and has not got them back.
+    is_rebuilding: AtomicBool,
     /// Whether it does nothing any more.
     is_frozen: AtomicBool,
     /// Frames that had reads.
@@ -148,6 +150,11 @@ impl Peer {
         output.as_ref().expect("a connection").shutdown(Shutdown::Both).expect("a connection");
     }
 
+    /// Whether it reports from now on that it is being rebuilt.
+    pub(crate) fn is_rebuilding(&self, is_rebuilding: bool) {
+        self.said.is_rebuilding.store(is_rebuilding, Ordering::SeqCst);
+    }
+
     /// Whether it answers nothing but what the test says.
     pub(crate) fn is_mute(&self, is_mute: bool) {
         self.said.is_mute.store(is_mute, Ordering::SeqCst);
@@ -171,7 +178,7 @@ fn listen(
             met[other.index()] = Acquaintance { incarnation: known, is_replacement: false };
             Statement {
                 incarnation: Incarnation::first(u64::from(id.0)),
-                is_whole: true,
+                is_whole: !said.is_rebuilding.load(Ordering::SeqCst),
                 met,
                 ..Statement::default()
             }

@@ -28,12 +28,12 @@ fn begin(cluster: &Cluster<Embedded>) -> Client {
     client
 }
 
-fn answer(peer: &Peer, is_it: impl Fn(&Request) -> bool, answer: &Answer) {
+pub(crate) fn answer(peer: &Peer, is_it: impl Fn(&Request) -> bool, answer: &Answer) {
     let (number, ()) = peer.asked(|request| is_it(request).then_some(()));
     peer.answer(number, answer);
 }
 
-fn is_next_of(wanted: u32, passes: usize) -> impl Fn(&Request) -> bool {
+pub(crate) fn is_next_of(wanted: u32, passes: usize) -> impl Fn(&Request) -> bool {
     move |request| matches!(request, Request::Next { stream, skip } if *stream == wanted && *skip == passes as u64)
 }
 

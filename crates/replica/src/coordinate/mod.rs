@@ -11,7 +11,7 @@
 //! - `fenced`: reads and writes that promises to one are in the way of
 //! - `spread`: a value that does not fit into memory, to many nodes at once
 //! - `target`: uploads such a value to one node; `fetch`: reads it from one; `handoff`: brings it to one that a hint is for
-//! - `merge`: the entities of all nodes; `merged_value`: a large value among them
+//! - `merge`: the entities of all nodes; `sources`: which nodes that has them from; `merged_value`: a large value among them
 //! - `backup`: what a checkpoint and the log of this node are to those of the others
 //! - `obstacles`: why a request would not be served now
 //! - `standing`: what a request counts on until it is decided
@@ -36,6 +36,7 @@ mod propose;
 mod proposing;
 mod read;
 mod replicated;
+mod sources;
 mod spread;
 mod standing;
 mod starting;

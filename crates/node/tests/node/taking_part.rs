@@ -1,4 +1,4 @@
-//! Which nodes a range over all nodes counts on.
+//! Which nodes a range over all nodes counts on, and how long it waits for them.
 
 use ladoga_cluster::Refusal;
 use ladoga_node::embedded::Embedded;
@@ -11,6 +11,7 @@ use crate::ranges::{answer, is_next_of};
 
 /// Enough for what is not to time out.
 const LONG_MS: u64 = 60_000;
+const SHORT_MS: u64 = 1_000;
 /// The streams of a peer.
 const FIRST: u32 = 1;
 const SECOND: u32 = 2;
@@ -79,4 +80,36 @@ fn a_node_that_becomes_whole_before_a_range_begins_is_opened_again() {
     assert!(has_closed);
     answer(rebuilding, is_next_of(SECOND, 0), &Answer::End);
     assert_eq!(client.answer().status, 200);
+}
+
+/// It was waited for as long as it showed that it lived.
+#[test]
+fn a_range_does_not_wait_for_ever_for_a_node_that_does_not_open_its_cells() {
+    let cluster = with_time(2, SHORT_MS);
+    let [answering, silent] = peers(&cluster);
+    let mut client = begin(&cluster);
+    answer(answering, is_cells, &Answer::Opened(FIRST));
+    answer(answering, is_next_of(FIRST, 0), &Answer::End);
+    assert_eq!(client.answer().status, 200, "two are enough");
+    let mut client = begin(&cluster);
+    answer(answering, is_cells, &Answer::Refused(Refusal::Unreadable));
+    let refused = client.answer();
+    let is_named = refused.text().contains("gave no answer within ");
+    assert!(refused.status == 504 && is_named, "{refused:?}");
+    // What is opened too late is closed.
+    answer(silent, is_cells, &Answer::Opened(SECOND));
+    silent.asked(|request| matches!(request, Request::Close { stream: SECOND }).then_some(()));
+}
+
+#[test]
+fn a_range_does_not_wait_for_ever_to_hear_whether_a_node_is_whole() {
+    let cluster = with_time(2, SHORT_MS);
+    let [rebuilding, away] = peers(&cluster);
+    rebuilds(&cluster, rebuilding, true);
+    rebuilding.is_mute(true);
+    let mut client = begin(&cluster);
+    answer(rebuilding, is_cells, &Answer::Opened(FIRST));
+    answer(away, is_cells, &Answer::Refused(Refusal::Unreadable));
+    let refused = client.answer();
+    assert!(refused.status == 504 && refused.text().contains("is being rebuilt"), "{refused:?}");
 }

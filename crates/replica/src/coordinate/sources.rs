@@ -1,10 +1,12 @@
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use ladoga_cluster::{Incarnation, NodeId, Refusal, covers};
 use ladoga_model::{Replicas, TraceContext};
 use ladoga_service::{Context, Error, KeySpan, NoPieces};
+use tokio::time::{Instant, timeout_at};
 
 use super::fetch::RemotePieces;
 use super::starting::until_asked_again;
@@ -121,7 +123,7 @@ impl<S: Store> Sources<S> {
         loop {
             let mut starting = sources.open_all(&asked, nodes).await;
             if sources.missing().is_some() {
-                sources.hear().await;
+                sources.hear(&asked).await;
                 let whole = sources.take_those_whole_since();
                 starting.extend(sources.open_all(&asked, whole).await);
             }
@@ -147,6 +149,8 @@ impl<S: Store> Sources<S> {
     async fn open_all(&mut self, asked: &CellsAsked, nodes: Vec<NodeId>) -> Vec<NodeId> {
         let cluster = Arc::clone(&self.replica.cluster);
         let peer = |node: NodeId| &cluster.peers[node.index()];
+        let left_ms = self.left_ms(asked);
+        let until = Instant::now() + Duration::from_millis(left_ms);
         if nodes.contains(&cluster.own) {
             self.taking_part.insert(0, self.open_own(asked));
         }
@@ -165,7 +169,11 @@ impl<S: Store> Sources<S> {
                 self.set_absent(node, why);
                 continue;
             }
-            match OpenedCells::of(opening.await) {
+            let Ok(opened) = timeout_at(until, opening).await else {
+                self.set_late(node, left_ms);
+                continue;
+            };
+            match OpenedCells::of(opened) {
                 OpenedCells::Pieces(pieces) => {
                     // Before it was asked, and with the directory that answered.
                     let counts = was_whole.is_some() && self.whole_directory(node) == was_whole;
@@ -206,6 +214,13 @@ impl<S: Store> Sources<S> {
         self.absent.push((node, why));
     }
 
+    /// It was asked and did not answer in time. If it did before, what it said is worth more.
+    fn set_late(&mut self, node: NodeId, limit_ms: u64) {
+        if self.absent.iter().all(|(absent, _)| *absent != node) {
+            self.absent.push((node, format!("gave no answer within {limit_ms} ms")));
+        }
+    }
+
     /// The error if the nodes that take part are too few; it names the others.
     fn missing(&self) -> Option<Error> {
         let cluster = &self.replica.cluster;
@@ -222,15 +237,17 @@ impl<S: Store> Sources<S> {
     }
 
     /// Asks the nodes that take part, and were not whole by their last report, whether that has changed.
-    async fn hear(&self) {
+    async fn hear(&self, asked: &CellsAsked) {
         let OwnReplica { cluster, peers, .. } = &*self.replica;
         let (own, stability) = (cluster.own, cluster.stability());
+        let until = Instant::now() + Duration::from_millis(self.left_ms(asked));
         let nodes = self.taking_part.iter().map(|source| source.node);
         let doubted = nodes.filter(|&node| node != own && !stability.has_all_of(node, own));
         let hearing: Vec<_> =
             doubted.map(|node| hear(&self.replica, peers.link(node), stability, node)).collect();
         for heard in hearing {
-            heard.await;
+            // Whoever is late is as it was.
+            let _ = timeout_at(until, heard).await;
         }
     }
 

@@ -1,4 +1,4 @@
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -119,8 +119,42 @@ const fn ns(wall_ms: u64) -> u64 {
     wall_ms.saturating_mul(1_000_000)
 }
 
+/// The file of the log.
+struct Log<W> {
+    file: W,
+    /// Whether it ends within a line: a write failed after a part of it.
+    is_torn: bool,
+}
+
+impl<W: Write> Log<W> {
+    /// Appends lines, on lines of their own whatever a failed write has left.
+    fn append(&mut self, lines: &[u8]) -> std::io::Result<()> {
+        if self.is_torn {
+            self.write(b"\n")?;
+        }
+        self.write(lines)?;
+        self.file.flush()
+    }
+
+    fn write(&mut self, mut bytes: &[u8]) -> std::io::Result<()> {
+        while !bytes.is_empty() {
+            match self.file.write(bytes) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    self.is_torn = bytes[count - 1] != b'\n';
+                    bytes = &bytes[count..];
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Until the end is told, or the last who could record something is gone.
-fn write_lines(queue: &Receiver<Message>, mut file: impl Write, counts: &Counts) {
+fn write_lines(queue: &Receiver<Message>, file: impl Write, counts: &Counts) {
+    let mut log = Log { file, is_torn: false };
     let (mut is_told, mut has_ended) = (false, false);
     while !has_ended && let Ok(Message::Line(mut bytes)) = queue.recv() {
         let mut lines = 1;
@@ -136,7 +170,7 @@ fn write_lines(queue: &Receiver<Message>, mut file: impl Write, counts: &Counts)
                 Message::End => has_ended = true,
             }
         }
-        match file.write_all(&bytes).and_then(|()| file.flush()) {
+        match log.append(&bytes) {
             Ok(()) => {
                 counts.written.fetch_add(lines as u64, Ordering::Relaxed);
                 is_told = false;
@@ -217,6 +251,41 @@ mod tests {
         audit.close();
         audit.record(&line);
         assert_eq!(audit.counts(), (1_000, 1), "nobody writes it");
+    }
+
+    /// A disk that is full at first, but for a part of a line.
+    struct Full(Shared, usize);
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let count = std::mem::replace(&mut self.1, usize::MAX).min(bytes.len());
+            if count == 0 {
+                return Err(ErrorKind::StorageFull.into());
+            }
+            if count < bytes.len() {
+                // The rest of the same write.
+                self.1 = 0;
+            }
+            self.0.write(&bytes[..count])
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The next line was appended to it: nobody could read that, and it was counted as written.
+    #[test]
+    fn a_line_behind_one_that_was_cut_is_whole() {
+        for (room, expected) in
+            [(0, "next\n"), (3, "cut\nnext\n"), (9, "cut line\nnext\n"), (10, "cut line\na\nnext\n")]
+        {
+            let written = Arc::new(Mutex::new(Vec::new()));
+            let mut log = Log { file: Full(Shared(Arc::clone(&written)), room), is_torn: false };
+            log.append(b"cut line\nanother\n").expect_err("a full disk");
+            log.append(b"next\n").expect("room");
+            assert_eq!(String::from_utf8_lossy(&written.lock()), expected, "{room}");
+        }
     }
 
     #[test]

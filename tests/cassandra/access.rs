@@ -80,9 +80,13 @@ impl Guarded {
     }
 
     fn door(&self, keyspace: &str, user: &str, password: &str) -> Node {
+        self.launch(keyspace, user, password).start()
+    }
+
+    fn launch(&self, keyspace: &str, user: &str, password: &str) -> Launch {
         let flags = self.flags(keyspace, user, password);
         let launch = flags.chunks(2).fold(Launch::embedded(), |launch, flag| launch.flag(&flag[0], &flag[1]));
-        launch.env("LADOGA_QUORUM_TIMEOUT_MS", "60000").start()
+        launch.env("LADOGA_QUORUM_TIMEOUT_MS", "60000")
     }
 }
 
@@ -220,6 +224,23 @@ fn what_a_ready_door_needs(guarded: &Guarded) {
     });
     guarded.cql(&["DROP KEYSPACE needed_rf1"]);
     wait_for_reason(&["the keyspace needed_rf1 is missing", "CREATE KEYSPACE IF NOT EXISTS needed_rf1"]);
+    // A door of the other kind makes it anew. This one wrote to it as before.
+    let other = guarded.launch("needed", "cassandra", "cassandra").flag("--cassandra-writes", "lwt").start();
+    other.connect().put("key", b"v");
+    wait_for_reason(&["the keyspace needed_rf1 is written with --cassandra-writes lwt"]);
+    let put = door.connect().request("PUT", &entity("key"), Some(b"w"));
+    assert_refusal(&put, 503, "PUT to a keyspace that is written in the other way");
+    assert_eq!(other.connect().value("key").as_deref(), Some(&b"v"[..]));
+    drop(other);
+    guarded.cql(&["UPDATE needed_rf1.meta SET writes = 'plain', buckets = 16 WHERE id = 'ladoga'"]);
+    wait_until("a door that may write", || door.connect().request("GET", "/readyz", None).status == 200);
+    door.connect().put("key", b"w");
+    let later = guarded.door("needed", "cassandra", "cassandra");
+    assert_eq!(
+        later.connect().value("key").as_deref(),
+        Some(&b"w"[..]),
+        "both know the new number of buckets"
+    );
 }
 
 fn what_no_room_is_left_for(guarded: &Guarded) {

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::attempts::Attempts;
 use crate::clock::timestamp_of;
 use crate::row::encode_version;
-use crate::schema::{self, Wanted, not_prepared};
+use crate::schema::{self, Meta, Wanted, not_prepared};
 use crate::settings::Writes;
 use crate::start_error::StartError;
 
@@ -74,7 +74,7 @@ pub(crate) struct PieceStatements {
 pub(crate) struct Keyspace {
     /// How many copies its keys have.
     pub(crate) from: u32,
-    pub(crate) buckets: i32,
+    pub(crate) meta: Meta,
     pub(crate) entities: Entities,
     pub(crate) pieces: PieceStatements,
 }
@@ -86,15 +86,23 @@ impl Keyspace {
         wanted: Wanted<'_>,
         attempts: &Arc<Attempts>,
     ) -> Result<Keyspace, StartError> {
-        let buckets = schema::prepare(session, wanted).await?;
-        let to = Preparing { session, wanted, attempts };
-        let (entities, pieces) = (to.entities().await?, to.pieces().await?);
-        Ok(Keyspace { from: wanted.from, buckets, entities, pieces })
+        let meta = schema::prepare(session, wanted).await?;
+        Preparing { session, wanted, attempts }.keyspace(meta).await
+    }
+
+    /// Of one that others have made: makes nothing.
+    pub(crate) async fn find(
+        session: &Session,
+        wanted: Wanted<'_>,
+        attempts: &Arc<Attempts>,
+    ) -> Result<Keyspace, StartError> {
+        let meta = schema::find(session, wanted).await?;
+        Preparing { session, wanted, attempts }.keyspace(meta).await
     }
 
     /// In which partition a key is. This must not change.
     pub(crate) fn bucket(&self, key: &[u8]) -> i32 {
-        (xxh3_64(key) % self.buckets.cast_unsigned() as u64) as i32
+        (xxh3_64(key) % self.meta.buckets.cast_unsigned() as u64) as i32
     }
 }
 
@@ -106,6 +114,11 @@ struct Preparing<'s> {
 }
 
 impl Preparing<'_> {
+    async fn keyspace(&self, meta: Meta) -> Result<Keyspace, StartError> {
+        let (entities, pieces) = (self.entities().await?, self.pieces().await?);
+        Ok(Keyspace { from: self.wanted.from, meta, entities, pieces })
+    }
+
     async fn entities(&self) -> Result<Entities, StartError> {
         let at = "WHERE bucket = ? AND key = ?";
         Ok(Entities {

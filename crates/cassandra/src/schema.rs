@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use scylla::client::session::Session;
 use scylla::errors::{DbError, ExecutionError, PrepareError, RequestAttemptError};
+use scylla::response::query_result::QueryRowsResult;
 use scylla::statement::Consistency;
 use scylla::statement::unprepared::Statement;
+use scylla::value::CqlValue;
 use tokio::time::Instant;
 
 use crate::place::Place;
@@ -80,13 +82,20 @@ impl Wanted<'_> {
     }
 }
 
-/// Makes the keyspace if it is missing; answers how many buckets it has.
-pub(crate) async fn prepare(session: &Session, wanted: Wanted<'_>) -> Result<i32, StartError> {
+/// What the table `meta` says of a keyspace that may be used.
+pub(crate) struct Meta {
+    /// The id of the table: who drops it and makes it anew makes one with another id.
+    pub(crate) table: CqlValue,
+    pub(crate) buckets: i32,
+}
+
+/// Makes the keyspace if it is missing.
+pub(crate) async fn prepare(session: &Session, wanted: Wanted<'_>) -> Result<Meta, StartError> {
     let replication = replication(session, wanted).await?;
     if let Some(replication) = &replication {
         check_replication(wanted, replication)?;
         if let Some(meta) = meta(session, wanted).await? {
-            return check_meta(wanted, &meta);
+            return Ok(meta);
         }
     }
     // Whoever may make tables in a keyspace need not be allowed to make keyspaces.
@@ -94,7 +103,7 @@ pub(crate) async fn prepare(session: &Session, wanted: Wanted<'_>) -> Result<i32
     let give_up = Instant::now() + MAKING_TIME;
     loop {
         let unmade = match made(session, wanted, skipped).await {
-            Ok(meta) => return check_meta(wanted, &meta),
+            Ok(meta) => return Ok(meta),
             Err(unmade) => unmade,
         };
         if !unmade.may_pass || Instant::now() > give_up {
@@ -118,6 +127,15 @@ impl From<Unmade> for StartError {
 
 async fn made(session: &Session, wanted: Wanted<'_>, skipped: usize) -> Result<Meta, Unmade> {
     create(session, wanted, skipped).await?;
+    found(session, wanted).await
+}
+
+/// Of a keyspace that is there: makes nothing.
+pub(crate) async fn find(session: &Session, wanted: Wanted<'_>) -> Result<Meta, StartError> {
+    Ok(found(session, wanted).await?)
+}
+
+async fn found(session: &Session, wanted: Wanted<'_>) -> Result<Meta, Unmade> {
     let empty = || Unmade { error: wanted.not_now("its table meta is empty"), may_pass: true };
     meta(session, wanted).await?.ok_or_else(empty)
 }
@@ -142,17 +160,19 @@ async fn create(session: &Session, wanted: Wanted<'_>, skipped: usize) -> Result
 }
 
 /// That a keyspace that was made is still as it should be: it has its copies, and its tables have their columns. Reads only what each
-/// node knows by itself.
-pub(crate) async fn check(session: &Session, wanted: Wanted<'_>) -> Result<(), StartError> {
+/// node knows by itself. Answers the id of its table `meta`.
+pub(crate) async fn check(session: &Session, wanted: Wanted<'_>) -> Result<CqlValue, StartError> {
     let replication = replication(session, wanted).await?;
     let dropped = || wanted.no_keyspace(format!("the keyspace {} is missing", wanted.name()));
     check_replication(wanted, &replication.ok_or_else(dropped)?)?;
     let cql = of_schema("SELECT table_name, column_name, kind, type FROM system_schema.columns", wanted);
-    let found = session.query_unpaged(cql, &[]).await.map_err(|error| wanted.not_now(error))?;
-    let rows = found.into_rows_result().map_err(|error| wanted.not_now(error))?;
+    let rows = rows(session, wanted, cql).await?;
     let rows = rows.rows::<Column>().map_err(|error| wanted.not_now(error))?;
     let columns: Vec<Column> = rows.collect::<Result<_, _>>().map_err(|error| wanted.not_now(error))?;
-    wrong_column(&columns).map_or(Ok(()), |(table, reason)| Err(other_layout(wanted, table, &reason)))
+    if let Some((table, reason)) = wrong_column(&columns) {
+        return Err(other_layout(wanted, table, &reason));
+    }
+    meta_table(session, wanted).await?.ok_or_else(|| wanted.not_now("its table meta is missing"))
 }
 
 type Replication = BTreeMap<String, String>;
@@ -167,11 +187,13 @@ fn of_schema(select: &str, wanted: Wanted<'_>) -> Statement {
 /// How the keyspace is replicated, if there is one.
 async fn replication(session: &Session, wanted: Wanted<'_>) -> Result<Option<Replication>, StartError> {
     let cql = of_schema("SELECT replication FROM system_schema.keyspaces", wanted);
-    let found = session.query_unpaged(cql, &[]).await;
-    let rows = found.map_err(|error| wanted.not_now(error))?.into_rows_result();
-    let rows = rows.map_err(|error| wanted.not_now(error))?;
-    let row = rows.maybe_first_row::<(Replication,)>().map_err(|error| wanted.not_now(error))?;
-    Ok(row.map(|(replication,)| replication))
+    let row = rows(session, wanted, cql).await?.maybe_first_row::<(Replication,)>();
+    Ok(row.map_err(|error| wanted.not_now(error))?.map(|(replication,)| replication))
+}
+
+async fn rows(session: &Session, wanted: Wanted<'_>, cql: Statement) -> Result<QueryRowsResult, StartError> {
+    let found = session.query_unpaged(cql, &[]).await.map_err(|error| wanted.not_now(error))?;
+    found.into_rows_result().map_err(|error| wanted.not_now(error))
 }
 
 /// That it has as many copies in the datacenter as its name says, and none elsewhere: those would be asked, too.
@@ -196,11 +218,29 @@ fn check_replication(wanted: Wanted<'_>, found: &Replication) -> Result<(), Star
     })
 }
 
-/// Layout, buckets, and how it is written.
-type Meta = (Option<i32>, Option<i32>, Option<String>);
+/// The id of the table `meta`, if there is one.
+async fn meta_table(session: &Session, wanted: Wanted<'_>) -> Result<Option<CqlValue>, StartError> {
+    let mut cql = of_schema("SELECT id FROM system_schema.tables", wanted);
+    cql.contents.push_str(" AND table_name = 'meta'");
+    let row = rows(session, wanted, cql).await?.maybe_first_row::<(CqlValue,)>();
+    Ok(row.map_err(|error| wanted.not_now(error))?.map(|(id,)| id))
+}
 
 /// None if the table or its row is missing.
 async fn meta(session: &Session, wanted: Wanted<'_>) -> Result<Option<Meta>, Unmade> {
+    // Before the row: if the table is made anew in between, its id is another one, and what is read here is read again.
+    let table = meta_table(session, wanted).await.map_err(|error| Unmade { error, may_pass: true })?;
+    let Some(table) = table else { return Ok(None) };
+    let Some(row) = meta_row(session, wanted).await? else { return Ok(None) };
+    let buckets = check_meta(wanted, &row).map_err(|error| Unmade { error, may_pass: false })?;
+    Ok(Some(Meta { table, buckets }))
+}
+
+/// Layout, buckets, and how it is written.
+type MetaRow = (Option<i32>, Option<i32>, Option<String>);
+
+/// None if the table or its row is missing.
+async fn meta_row(session: &Session, wanted: Wanted<'_>) -> Result<Option<MetaRow>, Unmade> {
     let cql = format!("SELECT layout, buckets, writes FROM {}.meta WHERE id = 'ladoga'", wanted.name());
     let mut statement = Statement::new(cql);
     // A node that was away may have the row as it was before it was changed.
@@ -209,7 +249,7 @@ async fn meta(session: &Session, wanted: Wanted<'_>) -> Result<Option<Meta>, Unm
     match session.query_unpaged(statement, &[]).await {
         Ok(rows) => {
             let rows = rows.into_rows_result().map_err(|error| for_good(wanted.not_now(error)))?;
-            let row = rows.maybe_first_row::<Meta>();
+            let row = rows.maybe_first_row::<MetaRow>();
             row.map_err(|error| for_good(other_layout(wanted, "meta", &error.to_string())))
         }
         Err(error) if is_invalid(&error) => Ok(None),
@@ -261,7 +301,7 @@ fn words_of_invalid(error: &ExecutionError) -> Option<&str> {
     }
 }
 
-fn check_meta(wanted: Wanted<'_>, (layout, buckets, writes): &Meta) -> Result<i32, StartError> {
+fn check_meta(wanted: Wanted<'_>, (layout, buckets, writes): &MetaRow) -> Result<i32, StartError> {
     if *layout != Some(LAYOUT) {
         let found = layout.map_or("none".to_owned(), |layout| layout.to_string());
         return Err(other_layout(wanted, "meta", &format!("layout is {found}, expected {LAYOUT}")));

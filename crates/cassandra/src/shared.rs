@@ -1,8 +1,9 @@
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use ladoga_model::Durability;
 use ladoga_service::{Context, Error};
 use scylla::client::session::Session;
@@ -44,11 +45,25 @@ pub(crate) struct Shared {
     keyspaces: Vec<Slot>,
 }
 
+/// A keyspace, or why it cannot be used.
+type Found = Result<Arc<Keyspace>, StartError>;
+
 /// Where a keyspace is once it is made.
 #[derive(Default)]
-struct Slot {
-    made: OnceLock<Arc<Keyspace>>,
-    making: Making<Result<Arc<Keyspace>, StartError>>,
+pub(crate) struct Slot {
+    /// Nothing until its first use.
+    found: ArcSwapOption<Found>,
+    making: Making<Found>,
+}
+
+impl Slot {
+    pub(crate) fn get(&self) -> Option<Found> {
+        self.found.load().as_deref().cloned()
+    }
+
+    pub(crate) fn set(&self, found: Found) {
+        self.found.store(Some(Arc::new(found)));
+    }
 }
 
 /// What a door counts.
@@ -88,10 +103,11 @@ impl Shared {
         Wanted { from, place: &self.place, writes: self.settings.writes }
     }
 
-    async fn make(&self, from: u32) -> Result<Arc<Keyspace>, StartError> {
-        let slot = &self.keyspaces[from as usize];
+    async fn make(&self, from: u32) -> Found {
         let made = Keyspace::prepare(&self.session, self.wanted(from), &self.attempts).await?;
-        Ok(Arc::clone(slot.made.get_or_init(|| Arc::new(made))))
+        let made = Arc::new(made);
+        self.keyspaces[from as usize].set(Ok(Arc::clone(&made)));
+        Ok(made)
     }
 
     /// The keyspace of keys with so many copies; made at its first use.
@@ -99,11 +115,11 @@ impl Shared {
         let Some(slot) = self.keyspaces.get(from as usize) else {
             return Err(unreachable(format_args!("no key has {from} copies here")));
         };
-        match slot.made.get() {
-            Some(made) => Ok(Arc::clone(made)),
-            // In a box: this is the larger part of what would lie in memory for each request.
-            None => Box::pin(self.made(slot, from)).await,
+        if let Some(found) = slot.get() {
+            return found.map_err(unreachable);
         }
+        // In a box: this is the larger part of what would lie in memory for each request.
+        Box::pin(self.made(slot, from)).await
     }
 
     /// Waits for it as long as a request may take. It can take longer: then it is there for a later one.
@@ -125,9 +141,9 @@ impl Shared {
         }
     }
 
-    /// Those that were used so far.
-    pub(crate) fn keyspaces(&self) -> impl Iterator<Item = &Arc<Keyspace>> {
-        self.keyspaces.iter().filter_map(|slot| slot.made.get())
+    /// Those that were used so far, by how many copies their keys have.
+    pub(crate) fn used(&self) -> impl Iterator<Item = (u32, &Slot, Found)> {
+        (0..).zip(&self.keyspaces).filter_map(|(from, slot)| Some((from, slot, slot.get()?)))
     }
 
     /// What takes several statements has the time of one request.

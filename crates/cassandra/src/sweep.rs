@@ -115,7 +115,7 @@ pub(crate) async fn sweep(shared: Weak<Shared>) {
 impl Shared {
     /// Also those that no request here has asked for. They are prepared for one look: whatever becomes of them, this door is ready.
     async fn existing_keyspaces(&self) -> Vec<Arc<Keyspace>> {
-        let mut keyspaces: Vec<_> = self.keyspaces().map(Arc::clone).collect();
+        let mut keyspaces: Vec<_> = self.used().filter_map(|(_, _, found)| found.ok()).collect();
         let existing = self.place.existing(&self.session).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "pieces of values are looked for where requests were only");
             Vec::new()
@@ -137,7 +137,7 @@ impl At {
     /// Removes what was unnamed long enough; answers what is unnamed now. What cannot be looked at holds up nothing else.
     async fn look(&self, before: &mut Unnamed) -> Look {
         let mut look = Look::default();
-        for bucket in 0..self.keyspace.buckets {
+        for bucket in 0..self.keyspace.meta.buckets {
             if let Err(error) = self.look_in(bucket, before, &mut look).await {
                 let names = before.0.keys().filter(|name| self.keyspace.bucket(&name.key) == bucket);
                 for name in names {

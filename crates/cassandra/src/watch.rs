@@ -8,10 +8,11 @@ use scylla::cluster::Node;
 use scylla::value::CqlValue;
 use tokio::time::Instant;
 
+use crate::keyspace::Keyspace;
 use crate::one_node::asked_of;
 use crate::readiness::{Agreement, Versions};
 use crate::schema;
-use crate::shared::Shared;
+use crate::shared::{Shared, Slot};
 use crate::start_error::StartError;
 
 /// How long a door goes by what it was told.
@@ -40,13 +41,24 @@ impl Shared {
     /// is no obstacle, as others do.
     async fn obstacles_of_keyspaces(&self) -> Vec<String> {
         let mut obstacles = Vec::new();
-        for keyspace in self.keyspaces() {
-            match schema::check(&self.session, self.wanted(keyspace.from)).await {
-                Ok(()) | Err(StartError::NotNow { .. }) => {}
-                Err(error) => obstacles.push(error.to_string()),
-            }
+        for (from, slot, found) in self.used() {
+            let checked = match schema::check(&self.session, self.wanted(from)).await {
+                Ok(table) if found.as_ref().is_ok_and(|keyspace| keyspace.meta.table == table) => Ok(()),
+                Ok(_) => self.find_anew(from, slot).await,
+                Err(StartError::NotNow { .. }) => Ok(()),
+                Err(error) => Err(error),
+            };
+            obstacles.extend(checked.err().map(|error| error.to_string()));
         }
         obstacles
+    }
+
+    /// Somebody has dropped a keyspace and made it anew, maybe with other buckets or to be written in another way: it is used as it is
+    /// now, or not at all. It is not made here: who makes it by hand may not have come to the row of `meta` yet.
+    async fn find_anew(&self, from: u32, slot: &Slot) -> Result<(), StartError> {
+        let found = Keyspace::find(&self.session, self.wanted(from), &self.attempts).await.map(Arc::new);
+        slot.set(found.clone());
+        found.map(drop)
     }
 
     /// How many nodes were asked for the version of their schema, and what those said that answered. The others do not count: requests

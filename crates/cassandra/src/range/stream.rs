@@ -37,7 +37,7 @@ impl RangePieces {
         range: KeyRange,
         format: Box<dyn RecordFormat>,
     ) -> Result<RangePieces, Error> {
-        let buckets = at.keyspace.buckets;
+        let buckets = at.keyspace.meta.buckets;
         let page = Page::of(&range, buckets, format.wants_values());
         let merge = Merge::new(buckets, &range.span, page);
         let left = range.limit.unwrap_or(u64::MAX);

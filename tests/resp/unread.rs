@@ -59,6 +59,53 @@ fn who_does_not_read_gives_back_what_others_need() {
     }
 }
 
+/// Replies were counted only a while after their client had stopped to read. Until then, each connection had 16 values.
+#[test]
+fn what_nobody_reads_takes_about_a_value_of_each_connection_from_the_beginning() {
+    const CLIENTS: usize = 60;
+    const VALUES: u64 = 40;
+    const LENGTH: usize = 200_000;
+    /// A value each is 12 MB. The replies are 480 MB, of which sockets take less than half.
+    const GROWN_BYTES_MAX: u64 = 48 << 20;
+    let keys: Vec<String> = (0..VALUES).map(|number| format!("key{number}")).collect();
+    let get = keys.iter().flat_map(|key| request(&[b"GET", key.as_bytes()])).collect();
+    let mget: Vec<&[u8]> = [&b"MGET"[..]].into_iter().chain(keys.iter().map(String::as_bytes)).collect();
+    for (what, asked) in [("GET", get), ("MGET", request(&mget))] {
+        let node = RespNode::launch(
+            Launch::patient().flag("--fsync", "never").flag("--memory", "16MiB").flag("--threads", "1"),
+        );
+        let mut writer = node.connect();
+        for (key, number) in keys.iter().zip(0..) {
+            assert_eq!(writer.ask_bytes(&[b"SET", key.as_bytes(), &value(number, LENGTH)]), b"+OK\r\n");
+        }
+        let before = node.node.peak_resident_bytes();
+        let _unread: Vec<RespClient> = (0..CLIENTS).map(|_| send_and_not_read(&node, &asked)).collect();
+        let evicted = || node.node.metrics().sum("ladoga_slow_clients_evicted_total", &["value"]);
+        wait_until("most clients to give way", || evicted() >= Some(CLIENTS as f64 / 2.0));
+        let grown = node.node.peak_resident_bytes() - before;
+        assert!(grown < GROWN_BYTES_MAX, "{what}: {grown} bytes");
+    }
+}
+
+/// Those that are longer than was expected are read twice, and replied once.
+#[test]
+fn values_of_all_lengths_are_replied_in_the_order_of_their_keys() {
+    let node = small_node();
+    let mut client = node.connect();
+    let length = |number: u64| if number < 30 { 10 } else { [10, 200_000, 10, 40_000][number as usize % 4] };
+    let keys: Vec<String> = (0..60).map(|number| format!("key{number}")).collect();
+    let mut expected = b"*60\r\n".to_vec();
+    for (key, number) in keys.iter().zip(0..) {
+        let value = value(number, length(number));
+        assert_eq!(client.ask_bytes(&[b"SET", key.as_bytes(), &value]), b"+OK\r\n");
+        expected.extend([format!("${}\r\n", value.len()).as_bytes(), &value, b"\r\n"].concat());
+    }
+    let mget: Vec<&[u8]> = [&b"MGET"[..]].into_iter().chain(keys.iter().map(String::as_bytes)).collect();
+    for _ in 0..2 {
+        assert!(client.ask_bytes(&mget) == expected);
+    }
+}
+
 /// It is listened to for some seconds more, as it may be sending: that does not hold anybody up.
 #[test]
 fn who_gives_way_does_so_at_once() {

@@ -159,6 +159,9 @@ impl<K: KeyValue> StoreCall<K> {
         while found.as_ref().is_err_and(is_full) && pauses.wait().await {
             found = self.look_up(key).wait().await;
         }
+        if let Ok(found) = &found {
+            self.held.expected.found(found.as_ref().map_or(0, inline_bytes));
+        }
         found.map_err(|error| self.failed(error))
     }
 
@@ -357,6 +360,14 @@ impl<K: KeyValue> StoreCall<K> {
                 self.written(&key, written).map(drop)
             }
         }
+    }
+}
+
+/// What is in memory of the value of a cell.
+fn inline_bytes(cell: &StoredCell) -> u64 {
+    match &cell.value {
+        Some(Value::Inline(value)) => value.len() as u64,
+        Some(Value::Large(_)) | None => 0,
     }
 }
 

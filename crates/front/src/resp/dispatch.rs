@@ -6,9 +6,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::arguments::{Condition, SetOptions, is};
 use super::call::StoreCall;
+use super::expected::READS_MAX;
 use super::failed::{Failed, REPEATED_BYTES_MAX};
 use super::found::NewLifetime;
-use super::in_flight::{Begun, Claim, READS_MAX, Wave, later};
+use super::in_flight::{Begun, Claim, Wave, later};
 use super::served::{CommandResult, Served};
 use super::table::{Command, Verb, find};
 use super::{describe, expiry, flush, keys, numbers, scan, server, strings, subcommands, together};

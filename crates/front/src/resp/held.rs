@@ -6,6 +6,8 @@ use std::task::{Context, Poll};
 
 use ladoga_runtime::{Address, Gate, OverCapacity, Permit, Taken};
 
+use super::expected::Expected;
+
 /// The permits of a connection, whoever has them: the request that arrives, one that is served, a reply, a transaction. While the client
 /// is waited for, each of them may have to be given back. Then the connection ends: what it does needs them.
 pub(super) struct HeldPermits {
@@ -14,11 +16,13 @@ pub(super) struct HeldPermits {
     /// Whom it is counted for.
     pub(super) address: Address,
     permits: RefCell<Vec<(Weak<Permit>, Taken)>>,
+    /// What its values are expected to take. They are sent without asking for room.
+    pub(super) expected: Expected,
 }
 
 impl HeldPermits {
     pub(super) const fn new(bodies: Gate, address: Address) -> HeldPermits {
-        HeldPermits { bodies, address, permits: RefCell::new(Vec::new()) }
+        HeldPermits { bodies, address, permits: RefCell::new(Vec::new()), expected: Expected::new() }
     }
 
     fn add(&self, permit: Permit, taken: Taken) -> Rc<Permit> {

@@ -3,15 +3,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use super::expected::READS_BYTES_MAX;
 use super::measured::Measured;
 use super::served::{CommandResult, Served};
 
 /// So many requests of one connection are served side by side.
 const IN_FLIGHT_MAX: usize = 128;
-/// So many keys are read for them at a time: the values, which may be large, wait for those before them.
-pub(super) const READS_MAX: usize = 16;
-/// What replies that wait for others may hold.
-const HELD_BYTES_MAX: u64 = 1 << 20;
+/// Requests begin behind others as long as replies that wait for these hold no more.
+const HELD_BYTES_MAX: u64 = READS_BYTES_MAX;
 
 /// What serves a request that memory cannot answer at once.
 pub(super) type Serving = Pin<Box<dyn Future<Output = Served>>>;
@@ -90,15 +89,15 @@ impl InFlight {
         self.waiting.is_empty()
     }
 
-    /// Whether a request that claims this may begin now.
-    pub(super) fn admits(&self, Claim { wave, reads, writes }: &Claim) -> bool {
+    /// Whether a request that claims this may begin now, if so many keys are read at a time.
+    pub(super) fn admits(&self, Claim { wave, reads, writes }: &Claim, reads_max: usize) -> bool {
         let goes_along = match wave {
             Wave::Any => true,
             Wave::Alone => false,
             wave => self.wave == *wave && !writes.iter().any(|key_hash| self.writes.contains(key_hash)),
         };
         let has_room = self.waiting.len() < IN_FLIGHT_MAX
-            && self.reads + reads <= READS_MAX
+            && self.reads + reads <= reads_max
             && self.held_bytes <= HELD_BYTES_MAX;
         self.waiting.is_empty() || (goes_along && has_room)
     }
@@ -178,6 +177,7 @@ impl InFlight {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resp::expected::READS_MAX;
     use bytes::Bytes;
     use std::task::Waker;
 
@@ -205,23 +205,28 @@ mod tests {
     fn what_goes_along_is_bounded_by_number_by_reads_and_by_what_replies_hold() {
         let mut context = Context::from_waker(Waker::noop());
         let mut in_flight = InFlight::new();
-        assert!(in_flight.admits(&claim(Wave::Alone, 100)));
+        assert!(in_flight.admits(&claim(Wave::Alone, 100), READS_MAX));
         in_flight.begin(reads(READS_MAX - 1), never(), Measured::unknown(0), &mut context);
-        assert!(in_flight.admits(&reads(1)) && !in_flight.admits(&reads(2)));
-        assert!(in_flight.admits(&claim(Wave::Any, 0)));
-        assert!(!in_flight.admits(&writes(&[])) && !in_flight.admits(&claim(Wave::Alone, 0)));
+        assert!(in_flight.admits(&reads(1), READS_MAX) && !in_flight.admits(&reads(2), READS_MAX));
+        assert!(in_flight.admits(&claim(Wave::Any, 0), READS_MAX));
+        assert!(
+            !in_flight.admits(&writes(&[]), READS_MAX)
+                && !in_flight.admits(&claim(Wave::Alone, 0), READS_MAX)
+        );
         in_flight
             .push(Served::value(Some(Bytes::from(vec![0; HELD_BYTES_MAX as usize]))), Measured::unknown(0));
-        assert!(!in_flight.admits(&reads(1)) && !in_flight.admits(&claim(Wave::Any, 0)));
+        assert!(
+            !in_flight.admits(&reads(1), READS_MAX) && !in_flight.admits(&claim(Wave::Any, 0), READS_MAX)
+        );
         assert!(in_flight.poll_first(&mut context).is_pending());
 
         let mut in_flight = InFlight::new();
         for _ in 0..IN_FLIGHT_MAX {
-            assert!(in_flight.admits(&writes(&[])));
+            assert!(in_flight.admits(&writes(&[]), READS_MAX));
             in_flight.begin(writes(&[]), done(), Measured::unknown(0), &mut context);
         }
-        assert!(!in_flight.admits(&writes(&[])));
-        assert!(in_flight.poll_first(&mut context).is_ready() && in_flight.admits(&writes(&[])));
+        assert!(!in_flight.admits(&writes(&[]), READS_MAX));
+        assert!(in_flight.poll_first(&mut context).is_ready() && in_flight.admits(&writes(&[]), READS_MAX));
     }
 
     #[test]
@@ -236,10 +241,10 @@ mod tests {
         });
         in_flight.begin(reads(1), Box::pin(async move { value() }), Measured::unknown(0), &mut context);
         in_flight.begin(reads(1), Box::pin(later), Measured::unknown(0), &mut context);
-        assert!(in_flight.admits(&reads(1)));
+        assert!(in_flight.admits(&reads(1), READS_MAX));
         assert!(in_flight.poll_behind(&mut context) > HELD_BYTES_MAX);
-        assert!(!in_flight.admits(&reads(1)));
-        assert!(in_flight.poll_first(&mut context).is_ready() && in_flight.admits(&reads(1)));
+        assert!(!in_flight.admits(&reads(1), READS_MAX));
+        assert!(in_flight.poll_first(&mut context).is_ready() && in_flight.admits(&reads(1), READS_MAX));
         assert!(in_flight.poll_first(&mut context).is_ready() && in_flight.held_bytes == 0);
     }
 
@@ -249,9 +254,14 @@ mod tests {
         let mut in_flight = InFlight::new();
         in_flight.begin(writes(&[1, 2, 2]), done(), Measured::unknown(0), &mut context);
         in_flight.begin(writes(&[3]), never(), Measured::unknown(0), &mut context);
-        assert!(in_flight.admits(&writes(&[4, 5])) && in_flight.admits(&claim(Wave::Any, 0)));
-        assert!(!in_flight.admits(&writes(&[2])) && !in_flight.admits(&writes(&[4, 1])));
+        assert!(
+            in_flight.admits(&writes(&[4, 5]), READS_MAX)
+                && in_flight.admits(&claim(Wave::Any, 0), READS_MAX)
+        );
+        assert!(
+            !in_flight.admits(&writes(&[2]), READS_MAX) && !in_flight.admits(&writes(&[4, 1]), READS_MAX)
+        );
         assert!(in_flight.poll_first(&mut context).is_ready());
-        assert!(in_flight.admits(&writes(&[1, 2])) && !in_flight.admits(&writes(&[3])));
+        assert!(in_flight.admits(&writes(&[1, 2]), READS_MAX) && !in_flight.admits(&writes(&[3]), READS_MAX));
     }
 }

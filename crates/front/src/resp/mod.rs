@@ -4,8 +4,8 @@
 //! - `door`: what the connections of an event loop share; `cursors`: where scans are
 //! - `link`: a connection to a client: its bytes and its socket; `waits`: its timeouts; `held`: what it may have to give back to others,
 //!   `request_room`: the memory of one request
-//! - `serve`: a connection from its first request to its last reply; `in_flight`: requests that are served side by side;
-//!   `receive`: what a connection waits for, `ahead`: requests that have arrived behind them; `replies`: how they are answered; `measured`: what is counted of each
+//! - `serve`: a connection from its first request to its last reply; `in_flight`: requests that are served side by side,
+//!   `expected`: how many of them may read; `receive`: what a connection waits for, `ahead`: requests that have arrived behind them; `replies`: how they are answered; `measured`: what is counted of each
 //! - `session`: what a connection has been told: its version of the protocol, its name, its transaction
 //! - `table`: every command there is, how many arguments it takes, where its keys are; `subcommands`: the same of those behind its name
 //! - `dispatch`: from a request to what serves it; `transaction`: `MULTI` to `EXEC`, `queued`: what is kept in between, and
@@ -32,6 +32,7 @@ mod describe;
 mod dispatch;
 mod door;
 mod exec;
+mod expected;
 mod expiry;
 mod failed;
 mod flush;

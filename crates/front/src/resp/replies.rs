@@ -8,8 +8,8 @@ use ladoga_runtime::Taken;
 use ladoga_service::{KeyValue, Piece, StoreError};
 
 use super::call::StoreCall;
+use super::expected::READS_BYTES_MAX;
 use super::failed::Failed;
-use super::in_flight::READS_MAX;
 use super::serve::{Conversation, Parting};
 use super::served::{LargeReply, Served};
 use super::strings;
@@ -164,7 +164,7 @@ impl<K: KeyValue> Conversation<'_, K> {
     }
 
     /// Serves `MGET` of more keys than are read at a time: some, which are written before the next are read. So it holds no more than
-    /// they have.
+    /// one value has, or a few short ones: if they are longer than was expected, those behind are dropped, and read again in their turn.
     pub(super) async fn write_values(
         &mut self,
         call: &StoreCall<K>,
@@ -173,12 +173,16 @@ impl<K: KeyValue> Conversation<'_, K> {
         if !self.session.wants_reply() {
             return Ok(Served::Written);
         }
-        write_array_head(&mut self.link.buffers().output, request.len() - 1);
-        for first in (1..request.len()).step_by(READS_MAX) {
-            let numbers = first..request.len().min(first + READS_MAX);
-            let values = strings::values(call, request, numbers).await;
-            let link = self.link;
-            let _writing = link.unread.hold(values.iter().map(Served::held_bytes).sum());
+        let link = self.link;
+        write_array_head(&mut link.buffers().output, request.len() - 1);
+        let mut first = 1;
+        while first < request.len() {
+            let numbers = first..request.len().min(first + link.held.expected.reads_max());
+            let mut values = strings::values(call, request, numbers).await;
+            let (fitting, held_bytes) = fitting(&values);
+            values.truncate(fitting);
+            let _writing = link.unread.hold(held_bytes);
+            first += fitting;
             for value in values {
                 self.write_wanted(value).await?;
             }
@@ -186,6 +190,19 @@ impl<K: KeyValue> Conversation<'_, K> {
         }
         Ok(Served::Written)
     }
+}
+
+/// How many of these may be held at the same time, and how much they hold. The first one always may.
+fn fitting(values: &[Served]) -> (usize, u64) {
+    let mut held_bytes = 0;
+    for (number, value) in values.iter().enumerate() {
+        let bytes = value.held_bytes();
+        if number > 0 && held_bytes + bytes > READS_BYTES_MAX {
+            return (number, held_bytes);
+        }
+        held_bytes += bytes;
+    }
+    (values.len(), held_bytes)
 }
 
 fn ends_early() -> StoreError {

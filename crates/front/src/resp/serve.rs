@@ -14,7 +14,7 @@ use super::call::StoreCall;
 use super::dispatch;
 use super::door::RespDoor;
 use super::failed::Failed;
-use super::in_flight::{Begun, InFlight, READS_MAX};
+use super::in_flight::{Begun, InFlight};
 use super::link::RespLink;
 use super::measured::{Measured, value_bytes};
 use super::request_room::RequestRoom;
@@ -267,9 +267,12 @@ impl<K: KeyValue> Conversation<'_, K> {
         mut measured: Measured,
     ) -> Result<(), Parting> {
         let claim = dispatch::claim(command, &request, &self.door.door);
-        while !self.in_flight.admits(&claim) {
+        let expected = &self.link.held.expected;
+        while !self.in_flight.admits(&claim, expected.reads_max()) {
             self.answer_first().await?;
         }
+        // It has begun alone, then.
+        let has_many_values = command.verb == Verb::MGet && claim.reads > expected.reads_max();
         let mut call = match self.call(Rc::clone(room)).await? {
             Ok(call) => call,
             Err(failed) => {
@@ -277,7 +280,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             }
         };
         call.trace = measured.trace(call.replicas);
-        if command.verb == Verb::MGet && claim.reads > READS_MAX {
+        if has_many_values {
             let served = self.write_values(&call, &request).await?;
             return self.write_measured(served, measured).await;
         }

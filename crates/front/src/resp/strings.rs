@@ -10,9 +10,10 @@ use ladoga_service::{Error, KeyValue, Lookup, Precondition, StoredCell, Value};
 
 use super::arguments::{Condition, SetOptions, condition_of_delete, digest, integer};
 use super::call::{StoreCall, check_write};
+use super::expected::READS_MAX;
 use super::failed::Failed;
 use super::found::{Effect, Found, NewLifetime, reply_to};
-use super::in_flight::{Begun, READS_MAX, later};
+use super::in_flight::{Begun, later};
 use super::pauses::is_full;
 use super::served::{CommandResult, LargeReply, Served, length};
 use super::table::Verb;

@@ -119,15 +119,7 @@ fn asked_to_stream(cluster: &Cluster<Embedded>) -> (usize, u32) {
 fn a_large_value_is_read_from_another_replica_if_one_does_not_answer_or_fails() {
     for fails in [false, true] {
         let cluster = with_time(2, QUORUM_TIMEOUT_MS);
-        let key = cluster.foreign_key();
-        let mut client = cluster.connect();
-        client.send(format!("GET /v0/entity?id={key}&replicas=2/2 HTTP/1.1\r\nhost: h\r\n\r\n"));
-        for peer in &cluster.peers {
-            let (number, ()) = peer.asked(|request| matches!(request, Request::Read { .. }).then_some(()));
-            let cell = Cell { stamp: Stamp::new(VERSION), value: Some(Value::Large(BYTES as u64)) };
-            let cell = Some(SentCell::Whole(cell));
-            peer.answer(number, &Answer::Read(ReadAnswer { cell, is_whole: true }));
-        }
+        let mut client = get_of_both(&cluster);
         let (hangs, number) = asked_to_stream(&cluster);
         if fails {
             cluster.peers[hangs].answer(number, &Answer::Refused(Refusal::Unreadable));
@@ -144,6 +136,93 @@ fn a_large_value_is_read_from_another_replica_if_one_does_not_answer_or_fails() 
         let answer = client.answer();
         assert!(answer.status == 200 && answer.body == value, "{}", answer.status);
     }
+}
+
+/// The value, as both peers show it to a client that reads it.
+fn get_of_both(cluster: &Cluster<Embedded>) -> Client {
+    let key = cluster.foreign_key();
+    let mut client = cluster.connect();
+    client.send(format!("GET /v0/entity?id={key}&replicas=2/2 HTTP/1.1\r\nhost: h\r\n\r\n"));
+    for peer in &cluster.peers {
+        let (number, ()) = peer.asked(|request| matches!(request, Request::Read { .. }).then_some(()));
+        let cell = Cell { stamp: Stamp::new(VERSION), value: Some(Value::Large(BYTES as u64)) };
+        let cell = Some(SentCell::Whole(cell));
+        peer.answer(number, &Answer::Read(ReadAnswer { cell, is_whole: true }));
+    }
+    client
+}
+
+/// Answers the request for the next piece, which is to pass over so many bytes.
+fn answer_next(peer: &Peer, passed: usize, answer: &Answer) {
+    let (number, ()) = peer.asked(|request| match request {
+        Request::Next { stream: STREAM, skip } => (*skip == passed as u64).then_some(()),
+        _ => None,
+    });
+    peer.answer(number, answer);
+}
+
+/// Gives the rest of the value, behind so many bytes, and its end.
+fn give_rest(peer: &Peer, value: &Bytes, passed: usize) {
+    let mut at = passed;
+    while at < BYTES {
+        let next = BYTES.min(at + BYTES / 3);
+        answer_next(peer, if at == passed { passed } else { 0 }, &Answer::Piece(value.slice(at..next)));
+        at = next;
+    }
+    answer_next(peer, 0, &Answer::End);
+}
+
+/// It was answered 500, or its answer broke off, although another replica had it.
+#[test]
+fn a_large_value_goes_on_at_another_replica_if_one_fails() {
+    for sent in [0, BYTES / 3] {
+        let cluster = with_time(2, QUORUM_TIMEOUT_MS);
+        let mut client = get_of_both(&cluster);
+        let value: Bytes = (0..BYTES).map(|place| b'a' + (place % 23) as u8).collect();
+        let (fails, number) = asked_to_stream(&cluster);
+        cluster.peers[fails].answer(number, &Answer::Opened(STREAM));
+        if sent > 0 {
+            answer_next(&cluster.peers[fails], 0, &Answer::Piece(value.slice(..sent)));
+        }
+        answer_next(&cluster.peers[fails], 0, &Answer::Refused(Refusal::Draining));
+        let (works, number) = asked_to_stream(&cluster);
+        assert_ne!(works, fails);
+        let works = &cluster.peers[works];
+        works.answer(number, &Answer::Opened(STREAM));
+        give_rest(works, &value, sent);
+        let answer = client.answer();
+        assert!(answer.status == 200 && answer.body == value, "{} after {sent}", answer.status);
+    }
+}
+
+/// Its copy to a replica that lacked it was taken from the one that showed it only, and the read that needed the copy got 504.
+#[test]
+fn a_large_value_is_copied_from_another_replica_if_one_fails() {
+    let cluster = with_time(2, QUORUM_TIMEOUT_MS);
+    let [fails, works] = &cluster.peers[..] else { panic!("two peers") };
+    let mut client = cluster.connect();
+    client.send("GET /v0/entity?id=large&replicas=2/3 HTTP/1.1\r\nhost: h\r\n\r\n");
+    let stamp = Stamp::new(VERSION);
+    for digest in [true, false] {
+        let (number, ()) = fails.asked(|request| match request {
+            Request::Read { digest: asked, .. } => (*asked == digest).then_some(()),
+            _ => None,
+        });
+        let whole = Cell { stamp, value: Some(Value::Large(BYTES as u64)) };
+        let cell = Some(if digest { SentCell::Digest(stamp) } else { SentCell::Whole(whole) });
+        fails.answer(number, &Answer::Read(ReadAnswer { cell, is_whole: true }));
+    }
+    let opens = |request: &Request| matches!(request, Request::OpenValue { .. }).then_some(());
+    let (number, ()) = fails.asked(opens);
+    fails.answer(number, &Answer::Refused(Refusal::Draining));
+    let (number, ()) = works.asked(opens);
+    works.answer(number, &Answer::Opened(STREAM));
+    give_rest(works, &vec![b'v'; BYTES].into(), 0);
+    // This node has it by now, and the client gets it from whoever is first.
+    let (number, ()) = fails.asked(opens);
+    fails.answer(number, &Answer::Refused(Refusal::Draining));
+    let answer = client.answer();
+    assert!(answer.status == 200 && answer.body.len() == BYTES, "{}", answer.status);
 }
 
 /// A read of all replicas was to bring it: as long as one of them did not answer, no hint behind it was delivered, or only some.

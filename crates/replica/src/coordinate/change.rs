@@ -243,7 +243,7 @@ impl<S: Store, T: Clone, D: Fn(Option<&HeldCell>) -> Decision<T>> Changing<S, T,
         let replacement = match value {
             None => Replacement::inline(None),
             Some(Value::Inline(bytes)) => Replacement::inline(Some(bytes)),
-            Some(Value::Large(held)) => match spread_again(plan, stamp.version, held.holder).await? {
+            Some(Value::Large(held)) => match spread_again(plan, stamp.version, held).await? {
                 Some(targets) => Replacement { value: Some(Value::Large(())), targets, expires_at_ms: None },
                 None => return Ok(None),
             },

@@ -8,6 +8,7 @@ use ladoga_runtime::{Address, Gate};
 use tokio::time::Instant;
 
 use super::failures::within;
+use super::held_pieces::{Held, HeldPieces};
 use super::plan::Plan;
 use super::target::Target;
 use crate::bounds::{Copying, NotCopied};
@@ -46,51 +47,52 @@ pub(crate) async fn open_found<S: Store>(
 ) -> Result<Option<Value>, StoreError> {
     match found {
         model::Value::Inline(bytes) => Ok(Some(Value::Inline(bytes))),
-        model::Value::Large(HeldValue { bytes, holder }) => {
-            let pieces = open_anywhere(plan, version, holder).await?;
-            Ok(pieces.map(|pieces| Value::Large(LargeValue { bytes, pieces })))
+        model::Value::Large(held) => {
+            let pieces = open_held(plan, version, held).await?;
+            Ok(pieces.map(|pieces| Value::Large(LargeValue { bytes: held.bytes, pieces })))
         }
     }
 }
 
-/// Opens a large value at the replica that showed it, or else at any other that has it. Each gets half of the time that is left, so that
-/// one whose disk hangs leaves some for another.
-async fn open_anywhere<S: Store>(
+/// Opens a large value at the replica that showed it, or else at any other that has it, and goes on at those if it fails later. Each
+/// gets half of the time that is left, so that one whose disk hangs leaves some for another.
+pub(super) async fn open_held<S: Store>(
     plan: &Plan<S>,
     version: Version,
-    holder: usize,
+    HeldValue { bytes, holder }: HeldValue,
 ) -> Result<Option<Box<dyn Pieces>>, StoreError> {
     let until_ms = plan.until_ms();
-    let open = async |place| {
+    let first = plan.node(holder);
+    let others = plan.nodes().iter().copied().rev().filter(|&node| node != first).collect();
+    let mut held = Held { others, ..held(plan, version, bytes) };
+    let open = async |held: &Held<S>, node| {
         let left_ms = until_ms.saturating_sub(plan.replica.core.now_ms()) / 2;
-        let opened = tokio::time::timeout(Duration::from_millis(left_ms), open_large(plan, version, place));
-        opened.await.unwrap_or_else(|_| {
-            let url = plan.cluster().node_url(plan.node(place));
-            Err(unreadable(&url, &is_late(left_ms)))
-        })
+        let opened = tokio::time::timeout(Duration::from_millis(left_ms), held.open_at(node));
+        opened.await.unwrap_or_else(|_| Err(unreadable(&plan.cluster().node_url(node), &is_late(left_ms))))
     };
-    let mut opened = open(holder).await;
-    for place in (0..plan.nodes().len()).filter(|&place| place != holder) {
-        if opened.is_ok() {
-            break;
-        }
-        if let Ok(Some(pieces)) = open(place).await {
+    let mut opened = open(&held, first).await;
+    while opened.is_err()
+        && let Some(node) = held.others.pop()
+    {
+        if let Ok(Some(pieces)) = open(&held, node).await {
             opened = Ok(Some(pieces));
         }
     }
-    opened
+    Ok(opened?.map(|pieces| -> Box<dyn Pieces> { Box::new(HeldPieces::new(held, pieces)) }))
 }
 
+/// Opens a large value at one replica only.
 pub(super) async fn open_large<S: Store>(
     plan: &Plan<S>,
     version: Version,
     holder: usize,
 ) -> Result<Option<Box<dyn Pieces>>, StoreError> {
-    if plan.node(holder) != plan.cluster().own {
-        return open_remote((plan.link(holder), plan.trace), &plan.key, version).await;
-    }
-    let found = plan.replica.store.get_cell(&plan.key).wait().await?;
-    Ok(replica::large_value_of(found, version))
+    held(plan, version, 0).open_at(plan.node(holder)).await
+}
+
+fn held<S: Store>(plan: &Plan<S>, version: Version, bytes: u64) -> Held<S> {
+    let (replica, key) = (Rc::clone(&plan.replica), plan.key.clone());
+    Held { replica, key, version, bytes, trace: plan.trace, others: Vec::new() }
 }
 
 pub(super) async fn open_remote(
@@ -190,22 +192,23 @@ pub(crate) async fn behind(
     }
 }
 
-/// Copies a large value from one replica to another.
+/// Copies a large value from one replica to another; from a third one if that fails.
 pub(super) async fn copy_large<S: Store>(
     plan: &Plan<S>,
     stamp: Stamp,
-    places: (usize, usize),
+    (held, to): (HeldValue, usize),
     copying: &mut Copying,
 ) -> Result<WriteAnswer, NotCopied> {
     copying.begin().await?;
-    copy_once(plan, stamp, places, copying).await
+    copy_once(plan, stamp, (held.holder, to), open_held(plan, stamp.version, held), copying).await
 }
 
-/// The same once its turn has begun, through the memory of a piece.
+/// The same once its turn has begun, from the replica where it is opened, through the memory of a piece.
 pub(super) async fn copy_once<S: Store>(
     plan: &Plan<S>,
     stamp: Stamp,
     (holder, to): (usize, usize),
+    opening: impl Future<Output = Result<Option<Box<dyn Pieces>>, StoreError>>,
     copying: &mut Copying,
 ) -> Result<WriteAnswer, NotCopied> {
     let failed = |error: StoreError| NotCopied::BySource(Failure::Refused(refusal(&error)));
@@ -218,8 +221,7 @@ pub(super) async fn copy_once<S: Store>(
     for permit in [&source, &place].into_iter().flatten() {
         permit.granted().await;
     }
-    let pieces = open_large(plan, stamp.version, holder).await.map_err(failed)?;
-    let Some(mut pieces) = pieces else { return Err(NotCopied::Gone) };
+    let Some(mut pieces) = opening.await.map_err(failed)? else { return Err(NotCopied::Gone) };
     let mut target = Target::open(plan, to).await.map_err(NotCopied::by_target)?;
     while let Some((bytes, rest)) = pieces.next().await.map_err(failed)? {
         copying.piece(&plan.cluster().pace, bytes.len() as u64).await?;

@@ -5,7 +5,7 @@ use ladoga_cluster::{Failure, NodeId, Origin, Refusal, WriteAnswer};
 use ladoga_model::{Stamp, Version};
 
 use super::failures::unexpected;
-use super::fetch::copy_once;
+use super::fetch::{copy_once, open_large};
 use super::plan::Plan;
 use crate::bounds::{CopyName, CopyReader, CopyRequest, Copying, NotCopied};
 use crate::own::OwnReplica;
@@ -78,7 +78,8 @@ async fn copy_from_any<S: Store>(
     let others = (0..plan.nodes().len()).filter(|place| Some(*place) != own && *place != to);
     let mut outcome = Err(NotCopied::BySource(Failure::Unreachable));
     for holder in own.into_iter().chain(others) {
-        outcome = match (copy_once(plan, stamp, (holder, to), copying).await, outcome) {
+        let opening = open_large(plan, stamp.version, holder);
+        outcome = match (copy_once(plan, stamp, (holder, to), opening, copying).await, outcome) {
             (Err(NotCopied::BySource(_)), Err(NotCopied::Gone)) => Err(NotCopied::Gone),
             (outcome, _) => outcome,
         };

@@ -5,11 +5,11 @@ use ladoga_cluster::NodeId;
 use ladoga_model::{Cell, Value};
 use ladoga_service::{Context, Error, KeyRange};
 
-use super::merged_value::{MergedValue, open_merged};
+use super::merged_value::open_merged;
 use super::sources::Sources;
 use crate::own::OwnReplica;
 use crate::wire::Record;
-use ladoga_local::store::{Later, Piece, Pieces, RecordFormat, Store, StoreError};
+use ladoga_local::store::{LargeValue, Later, Piece, Pieces, RecordFormat, Store, StoreError};
 
 /// What is merged at once, as a rule; a piece of a large value comes by itself.
 const MERGED_PIECE_BYTES: usize = 64 << 10;
@@ -45,7 +45,7 @@ struct Merged<S: Store> {
     left: u64,
     format: Box<dyn RecordFormat>,
     /// A large value that is being passed on.
-    large: Option<MergedValue>,
+    large: Option<LargeValue>,
     /// Nothing comes any more.
     has_ended: bool,
 }
@@ -69,10 +69,10 @@ impl<S: Store> Merged<S> {
     async fn merge_piece(&mut self, out: &mut Vec<u8>) -> Result<(), StoreError> {
         let mut looks = 0;
         while out.len() < MERGED_PIECE_BYTES {
-            if let Some(large) = self.large.take() {
-                match large.next(&self.replica).await? {
-                    Some((bytes, rest)) => {
-                        self.large = Some(rest);
+            if let Some(LargeValue { bytes: length, pieces }) = self.large.take() {
+                match pieces.next().await? {
+                    Some((bytes, pieces)) => {
+                        self.large = Some(LargeValue { bytes: length, pieces });
                         self.format.large(out, &bytes);
                     }
                     None => self.format.end_large(out),

@@ -2,69 +2,42 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use ladoga_cluster::{NodeId, Origin, SentCell};
-use ladoga_model::{Cell, Stamp, Value, Version};
+use ladoga_model::{Cell, Stamp, Value};
 
 use super::failures::{failure, within};
-use super::fetch::{behind, open_remote, unreadable};
+use super::fetch::{open_remote, unreadable};
+use super::held_pieces::{Held, HeldPieces};
 use crate::own::OwnReplica;
-use crate::own::replica::large_value_of;
 use crate::wire::{Answer, Request};
-use ladoga_local::store::{LocalStore, Pieces, Store, StoreError};
+use ladoga_local::store::{LargeValue, LocalStore, Store, StoreError, StoredCell};
 
 /// How often a value is asked for that is replaced faster than it can be opened.
 const MERGED_OPENS_MAX: usize = 8;
-
-/// A large value of a range over all nodes, as it is read from one of those that have it.
-pub(super) struct MergedValue {
-    pub(super) bytes: u64,
-    /// How many of them have been passed on.
-    passed: u64,
-    pieces: Box<dyn Pieces>,
-    key: Bytes,
-    version: Version,
-    /// Others that have it.
-    others: Vec<NodeId>,
-}
-
-/// A cell with the large value opened.
-type MergedCell = Cell<Bytes, MergedValue>;
 
 /// Opens a large value at one of its holders. If it has been replaced at all that can be asked, this is what has taken its place, which
 /// may be a deletion.
 pub(super) async fn open_merged<S: Store>(
     replica: &Rc<OwnReplica<S>>,
-    mut others: Vec<NodeId>,
+    others: Vec<NodeId>,
     (key, stamp, bytes): (Bytes, Stamp, u64),
-) -> Result<MergedCell, StoreError> {
-    let version = stamp.version;
+) -> Result<StoredCell, StoreError> {
+    let replica_of = Rc::clone(replica);
+    let mut held = Held { replica: replica_of, key, version: stamp.version, bytes, trace: None, others };
     let (mut replaced_at, mut failed) = (None, None);
-    while let Some(holder) = others.pop() {
-        match open_at(replica, holder, &key, version).await {
+    while let Some(holder) = held.others.pop() {
+        match held.open_at(holder).await {
             Ok(Some(pieces)) => {
-                let value = MergedValue { bytes, passed: 0, pieces, key, version, others };
-                return Ok(Cell { stamp, value: Some(Value::Large(value)) });
+                let pieces = Box::new(HeldPieces::new(held, pieces));
+                return Ok(Cell { stamp, value: Some(Value::Large(LargeValue { bytes, pieces })) });
             }
             Ok(None) => replaced_at = Some(holder),
             Err(error) => failed = Some(error),
         }
     }
     match replaced_at {
-        Some(node) => newest_at(replica, node, key, stamp).await,
+        Some(node) => newest_at(replica, node, held.key, stamp).await,
         None => Err(failed.expect("a record is of a node")),
     }
-}
-
-async fn open_at<S: Store>(
-    replica: &Rc<OwnReplica<S>>,
-    node: NodeId,
-    key: &Bytes,
-    version: Version,
-) -> Result<Option<Box<dyn Pieces>>, StoreError> {
-    if node != replica.cluster.own {
-        return open_remote((replica.peers.link(node), None), key, version).await;
-    }
-    let found = replica.store.get_cell(key).wait().await?;
-    Ok(large_value_of(found, version))
 }
 
 /// What a node has by now of a key of which it had a cell with this stamp. If that is nothing, the key was deleted, and the deletion is
@@ -74,24 +47,19 @@ async fn newest_at<S: Store>(
     node: NodeId,
     key: Bytes,
     replaced: Stamp,
-) -> Result<MergedCell, StoreError> {
+) -> Result<StoredCell, StoreError> {
     let lost = || {
         let what = format!("the large value of {} is not there any more", key.escape_ascii());
         unreadable(&replica.cluster.node_url(node), &what)
     };
     let dropped = |is_whole| if is_whole { Ok(Cell { stamp: replaced, value: None }) } else { Err(lost()) };
-    let of = |version, bytes, pieces| {
-        let key = key.clone();
-        MergedValue { bytes, passed: 0, pieces, key, version, others: Vec::new() }
-    };
     if node == replica.cluster.own {
         let found = replica.store.get_cell(&key).wait().await?;
         let Some(cell) = found else { return dropped(replica.cluster.stability().has_all()) };
-        let version = cell.stamp.version;
-        if version < replaced.version {
+        if cell.stamp.version < replaced.version {
             return Err(lost());
         }
-        return Ok(cell.map_large(|large| of(version, large.bytes, large.pieces)));
+        return Ok(cell);
     }
     let link = replica.peers.link(node);
     let request = Request::Read { key: key.clone(), digest: false, origin: Origin::Repair };
@@ -113,7 +81,7 @@ async fn newest_at<S: Store>(
             Some(Value::Large(bytes)) => {
                 let opened = open_remote((link, None), &key, stamp.version).await?;
                 let Some(pieces) = opened else { continue };
-                Some(Value::Large(of(stamp.version, bytes, pieces)))
+                Some(Value::Large(LargeValue { bytes, pieces }))
             }
             Some(Value::Inline(value)) => Some(Value::Inline(value)),
             None => None,
@@ -121,34 +89,4 @@ async fn newest_at<S: Store>(
         return Ok(Cell { stamp, value });
     }
     Err(unreadable(link.url(), &"a large value is replaced faster than it can be read"))
-}
-
-impl MergedValue {
-    /// Its next bytes, and what follows them. If the node that it is read from fails, another one that has it goes on from there.
-    pub(super) async fn next<S: Store>(
-        mut self,
-        replica: &Rc<OwnReplica<S>>,
-    ) -> Result<Option<(Bytes, MergedValue)>, StoreError> {
-        let mut next = self.pieces.next().await;
-        loop {
-            let error = match next {
-                Ok(None) => return Ok(None),
-                Ok(Some((bytes, pieces))) => {
-                    let passed = self.passed + bytes.len() as u64;
-                    return Ok(Some((bytes, MergedValue { passed, pieces, ..self })));
-                }
-                // Only its end was still to come.
-                Err(_) if self.passed == self.bytes => return Ok(None),
-                Err(error) => error,
-            };
-            let Some(node) = self.others.pop() else { return Err(error) };
-            next = match open_at(replica, node, &self.key, self.version).await {
-                Ok(Some(mut pieces)) => {
-                    let passed = pieces.skip(self.passed);
-                    behind(pieces.next().await, passed).await
-                }
-                Ok(None) | Err(_) => Err(error),
-            };
-        }
-    }
 }

@@ -10,7 +10,8 @@
 //! - `forward`: has another node carry it out, while several are asked for the key; `forwarded`: what another node forwarded
 //! - `fenced`: reads and writes that promises to one are in the way of
 //! - `spread`: a value that does not fit into memory, to many nodes at once
-//! - `target`: uploads such a value to one node; `fetch`: reads it from one; `handoff`: brings it to one that a hint is for
+//! - `target`: uploads such a value to one node; `handoff`: brings it to one that a hint is for
+//! - `fetch`: reads it from one; `held_pieces`: goes on at another one if that fails
 //! - `merge`: the entities of all nodes; `sources`: which nodes that has them from; `merged_value`: a large value among them
 //! - `backup`: what a checkpoint and the log of this node are to those of the others
 //! - `obstacles`: why a request would not be served now
@@ -28,6 +29,7 @@ mod fetch;
 mod forward;
 mod forwarded;
 mod handoff;
+mod held_pieces;
 mod merge;
 mod merged_value;
 mod obstacles;

@@ -222,7 +222,7 @@ impl<S: Store> Reading<S> {
         let value = match value {
             Some(Value::Inline(bytes)) => Some(bytes),
             None => None,
-            Some(Value::Large(HeldValue { holder, .. })) => return self.copy(place, stamp, holder),
+            Some(Value::Large(held)) => return self.copy(place, stamp, held),
         };
         let plan = &self.plan;
         let bytes = value.as_ref().map_or(0, Bytes::len) as u64;
@@ -248,7 +248,7 @@ impl<S: Store> Reading<S> {
     }
 
     /// Copies a large value to a replica that lacks it.
-    fn copy(self: &Rc<Self>, place: usize, stamp: Stamp, holder: usize) {
+    fn copy(self: &Rc<Self>, place: usize, stamp: Stamp, held: HeldValue) {
         let plan = &self.plan;
         let name = CopyName { key: plan.key.clone(), version: stamp.version, to: plan.node(place) };
         let reader: Rc<dyn CopyReader> = Rc::<Reading<S>>::clone(self);
@@ -256,7 +256,7 @@ impl<S: Store> Reading<S> {
             CopyRequest::New(mut copying) => {
                 let reading = Rc::clone(self);
                 tokio::task::spawn_local(async move {
-                    let outcome = copy_large(&reading.plan, stamp, (holder, place), &mut copying).await;
+                    let outcome = copy_large(&reading.plan, stamp, (held, place), &mut copying).await;
                     copying.ends(outcome);
                 });
             }

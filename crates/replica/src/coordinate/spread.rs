@@ -9,7 +9,7 @@ use ladoga_runtime::{Address, Gate};
 use ladoga_service::{Context, Error};
 
 use super::failures::too_few;
-use super::fetch::open_large;
+use super::fetch::{HeldValue, open_held};
 use super::plan::Plan;
 use super::read::newest_version;
 use super::target::Target;
@@ -75,7 +75,7 @@ impl<S: Store> Opening<S> {
 pub(super) async fn spread_again<S: Store>(
     plan: &Plan<S>,
     version: Version,
-    holder: usize,
+    held: HeldValue,
 ) -> Result<Option<Targets<S>>, StoreError> {
     let node = &plan.replica;
     // Places here, as for a client's value; peers look after theirs. Nobody gives way to it.
@@ -83,13 +83,13 @@ pub(super) async fn spread_again<S: Store>(
         let bound = "the large values that are written again";
         gate.enter_if_room(Address::Own, 1).map_err(|_| StoreError::OverCapacity { bound })
     };
-    let is_here = plan.node(holder) == plan.cluster().own;
+    let is_here = plan.node(held.holder) == plan.cluster().own;
     let source = is_here.then(|| enter(&node.streams)).transpose()?;
     let place = plan.own_place().map(|_| enter(&node.uploads)).transpose()?;
     for permit in [&source, &place].into_iter().flatten() {
         permit.granted().await;
     }
-    let Some(mut pieces) = open_large(plan, version, holder).await? else { return Ok(None) };
+    let Some(mut pieces) = open_held(plan, version, held).await? else { return Ok(None) };
     let mut spread = spread(plan.clone()).await;
     while let Some((bytes, rest)) = pieces.next().await? {
         spread = spread.write(bytes).await;

@@ -195,6 +195,24 @@ fn a_large_value_goes_on_at_another_replica_if_one_fails() {
     }
 }
 
+/// It was 500 whatever they said, as if a block were corrupt.
+#[test]
+fn a_large_value_that_no_replica_gives_is_unreadable_only_if_they_say_so() {
+    for (refusal, status) in
+        [(Refusal::Unreadable, 500), (Refusal::Draining, 504), (Refusal::OverCapacity, 503)]
+    {
+        let cluster = with_time(2, QUORUM_TIMEOUT_MS);
+        let mut client = get_of_both(&cluster);
+        for _ in &cluster.peers {
+            let (fails, number) = asked_to_stream(&cluster);
+            cluster.peers[fails].answer(number, &Answer::Opened(STREAM));
+            answer_next(&cluster.peers[fails], 0, &Answer::Refused(refusal));
+        }
+        let answer = client.answer();
+        assert_eq!(answer.status, status, "{}", answer.text());
+    }
+}
+
 /// Its copy to a replica that lacked it was taken from the one that showed it only, and the read that needed the copy got 504.
 #[test]
 fn a_large_value_is_copied_from_another_replica_if_one_fails() {

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use ladoga_cluster::{Failure, Origin, Refusal, WriteAnswer};
 use ladoga_model::{self as model, Cell, Stamp, TraceContext, Version};
 use ladoga_runtime::{Address, Gate};
+use ladoga_service::TooFewReplicas;
 use tokio::time::Instant;
 
 use super::failures::within;
@@ -12,7 +13,7 @@ use super::held_pieces::{Held, HeldPieces};
 use super::plan::Plan;
 use super::target::Target;
 use crate::bounds::{Copying, NotCopied};
-use crate::link::{PeerLink, RemoteStream};
+use crate::link::{PeerError, PeerLink, RemoteStream};
 use crate::own::{OwnReplica, refusal, replica};
 use crate::wire::{Answer, Request, SKIPS_SINCE};
 use ladoga_local::store::{LargeValue, Later, LocalStore, Piece, Pieces, Store, StoreError, Upload, Value};
@@ -68,7 +69,7 @@ pub(super) async fn open_held<S: Store>(
     let open = async |held: &Held<S>, node| {
         let left_ms = until_ms.saturating_sub(plan.replica.core.now_ms()) / 2;
         let opened = tokio::time::timeout(Duration::from_millis(left_ms), held.open_at(node));
-        opened.await.unwrap_or_else(|_| Err(unreadable(&plan.cluster().node_url(node), &is_late(left_ms))))
+        opened.await.unwrap_or_else(|_| Err(no_answer(&plan.cluster().node_url(node), &is_late(left_ms))))
     };
     let mut opened = open(&held, first).await;
     while opened.is_err()
@@ -103,18 +104,49 @@ pub(super) async fn open_remote(
     let limit_ms = link.cluster.limits.quorum_timeout_ms;
     let opening = link.open((&Request::OpenValue { key: key.clone(), version }, of));
     let Ok(opened) = tokio::time::timeout(Duration::from_millis(limit_ms), opening).await else {
-        return Err(unreadable(link.url(), &is_late(limit_ms)));
+        return Err(no_answer(link.url(), &is_late(limit_ms)));
     };
     match opened {
         Ok(stream) => Ok(Some(Box::new(RemotePieces::of_value(stream, limit_ms)))),
         Err(Ok(Answer::Gone)) => Ok(None),
-        Err(Ok(Answer::Refused(refusal))) => Err(unreadable(link.url(), &refusal)),
-        Err(Ok(_)) => Err(unreadable(link.url(), &"it answers something else")),
-        Err(Err(error)) => Err(unreadable(link.url(), &error)),
+        Err(Ok(Answer::Refused(refusal))) => Err(not_given(link.url(), Failure::Refused(refusal))),
+        Err(Ok(_)) => Err(no_answer(link.url(), &"answers something else")),
+        Err(Err(error)) => Err(not_reached(link.url(), &error)),
     }
 }
 
-/// A value is at a node, which does not give it.
+/// What clients are told whose value a peer has no room to give: they are to come back.
+const NO_ROOM: &str = "the large values that are read from another node";
+
+/// A peer fails to give what it has. Unless it says that it cannot read it, nothing is wrong with that.
+pub(super) fn not_given(url: &str, failure: Failure) -> StoreError {
+    match failure {
+        Failure::Refused(Refusal::Unreadable) => unreadable(url, &Refusal::Unreadable),
+        Failure::Refused(Refusal::OverCapacity) => StoreError::OverCapacity { bound: NO_ROOM },
+        failure => no_answer(url, &failure),
+    }
+}
+
+/// The same in the words of the connection.
+fn not_reached(url: &str, error: &PeerError) -> StoreError {
+    match error {
+        PeerError::Full { .. } => StoreError::OverCapacity { bound: NO_ROOM },
+        error => no_answer(url, error),
+    }
+}
+
+/// The one node that was asked does not answer, for this reason.
+fn no_answer(url: &str, why: &dyn std::fmt::Display) -> StoreError {
+    StoreError::TooFewReplicas(Box::new(TooFewReplicas {
+        acked: 0,
+        required: 1,
+        asked: 1,
+        failures: vec![(url.to_owned(), why.to_string())],
+        may_have_happened: false,
+    }))
+}
+
+/// A value is at a node, which cannot read it, or has lost it.
 pub(super) fn unreadable(url: &str, why: &dyn std::fmt::Display) -> StoreError {
     StoreError::Unreadable { reason: format!("{url}: {why}") }
 }
@@ -151,7 +183,7 @@ impl Pieces for RemotePieces {
         let until = Instant::now() + Duration::from_millis(self.limit_ms);
         Box::pin(async move {
             let Ok(answer) = tokio::time::timeout_at(until, asked).await else {
-                return Err(unreadable(self.stream.link().url(), &is_late(self.limit_ms)));
+                return Err(no_answer(self.stream.link().url(), &is_late(self.limit_ms)));
             };
             match answer {
                 Ok(Answer::Piece(bytes)) => Ok(Some((bytes, self as Box<dyn Pieces>))),
@@ -159,9 +191,11 @@ impl Pieces for RemotePieces {
                     self.stream.mark_closed();
                     Ok(None)
                 }
-                Ok(Answer::Refused(refusal)) => Err(unreadable(self.stream.link().url(), &refusal)),
-                Ok(_) => Err(unreadable(self.stream.link().url(), &"the stream is not there any more")),
-                Err(error) => Err(unreadable(self.stream.link().url(), &error)),
+                Ok(Answer::Refused(refusal)) => {
+                    Err(not_given(self.stream.link().url(), Failure::Refused(refusal)))
+                }
+                Ok(_) => Err(no_answer(self.stream.link().url(), &"has closed the stream")),
+                Err(error) => Err(not_reached(self.stream.link().url(), &error)),
             }
         })
     }

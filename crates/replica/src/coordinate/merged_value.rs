@@ -5,7 +5,7 @@ use ladoga_cluster::{NodeId, Origin, SentCell};
 use ladoga_model::{Cell, Stamp, Value};
 
 use super::failures::{failure, within};
-use super::fetch::{open_remote, unreadable};
+use super::fetch::{not_given, open_remote, unreadable};
 use super::held_pieces::{Held, HeldPieces};
 use crate::own::OwnReplica;
 use crate::wire::{Answer, Request};
@@ -67,7 +67,7 @@ async fn newest_at<S: Store>(
         let asked = link.ask(&request);
         let asked = async move { asked.await.map_err(|error| failure(&error)) };
         let said = within(link.cluster.limits.quorum_timeout_ms, asked).await;
-        let said = said.map_err(|failure| unreadable(link.url(), &failure))?;
+        let said = said.map_err(|failure| not_given(link.url(), failure))?;
         let Answer::Read(answer) = said else { return Err(lost()) };
         let (stamp, value) = match answer.cell {
             Some(SentCell::Whole(Cell { stamp, value })) => (stamp, value),

@@ -95,6 +95,14 @@ impl Source {
     }
 }
 
+/// Why a node takes no part any more. Its URL is said before that.
+fn reason(error: &StoreError) -> String {
+    match error {
+        StoreError::TooFewReplicas(few) => few.failures.iter().map(|(_, why)| &**why).collect(),
+        error => error.to_string(),
+    }
+}
+
 /// The nodes whose cells a range has.
 pub(super) struct Sources<S: Store> {
     replica: Rc<OwnReplica<S>>,
@@ -275,7 +283,7 @@ impl<S: Store> Sources<S> {
         }
         for (node, error) in failed {
             self.taking_part.retain(|source| source.node != node);
-            self.set_absent(node, error.to_string());
+            self.set_absent(node, reason(&error));
             if let Some(error) = self.missing() {
                 return Err(StoreError::Unreadable { reason: error.to_string() });
             }

@@ -11,10 +11,10 @@ pub(crate) fn refusal(error: &StoreError) -> Refusal {
         // No store of a node is behind a network.
         StoreError::Failed { .. }
         | StoreError::Unreachable { .. }
-        | StoreError::TooFewReplicas(_)
         | StoreError::Fenced(_)
         | StoreError::TooLargeTogether { .. }
         | StoreError::TooManyTogether { .. } => Refusal::StoreFailed,
-        StoreError::Unreadable { .. } => Refusal::Unreadable,
+        // A value that another node was to give.
+        StoreError::TooFewReplicas(_) | StoreError::Unreadable { .. } => Refusal::Unreadable,
     }
 }

@@ -38,6 +38,12 @@ pub enum StoreError {
     /// Too few nodes of an engine behind the network have a part of a value, or took one.
     #[error(transparent)]
     TooFewReplicas(Box<TooFewReplicas>),
+    /// A range over several nodes has begun, and needs one that has failed since.
+    #[error("{reason}")]
+    RangeBroken {
+        /// What it needs, and each node that does not take part, and why.
+        reason: Box<str>,
+    },
     /// Cells that are to be written all or none do not fit into one record of the log.
     #[error(
         "the operations take up to {bytes} bytes of the log, and at most {bytes_max} can be written all or nothing with the memory \

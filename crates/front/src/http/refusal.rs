@@ -310,7 +310,9 @@ impl From<StoreError> for Refusal {
             StoreError::Failed { reason } => Refusal::unavailable(reason),
             StoreError::Unreachable { reason } => Refusal::unavailable(reason),
             StoreError::Unreadable { reason } => Refusal::unreadable(reason),
-            StoreError::TooFewReplicas(too_few) => Refusal::too_few_replicas(too_few.to_string()),
+            StoreError::TooFewReplicas(_) | StoreError::RangeBroken { .. } => {
+                Refusal::too_few_replicas(error.to_string())
+            }
             StoreError::TooLargeTogether { .. } | StoreError::TooManyTogether { .. } => {
                 Refusal::batch_too_large(error)
             }

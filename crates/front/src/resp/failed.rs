@@ -100,7 +100,9 @@ fn told(error: &Error) -> Reply {
         Error::Store(StoreError::NoRoom { .. } | StoreError::Failed { .. }) => "MISCONF",
         Error::Opening => "LOADING",
         Error::Contended(_) | Error::Store(StoreError::Fenced(_)) => "TRYAGAIN",
-        Error::Store(StoreError::Unreachable { .. } | StoreError::TooFewReplicas(_))
+        Error::Store(
+            StoreError::Unreachable { .. } | StoreError::TooFewReplicas(_) | StoreError::RangeBroken { .. },
+        )
         | Error::TooFewReplicas(_)
         | Error::Undecided
         | Error::RangeIncomplete { .. }

@@ -144,3 +144,20 @@ fn a_large_value_goes_on_at_another_node_that_has_it_if_one_fails() {
     }
     assert!(has(&client.answer().body, &value));
 }
+
+/// It was answered 500, as if a block were corrupt, and named the node twice.
+#[test]
+fn a_range_that_loses_a_node_that_it_needs_before_anything_is_sent_says_which() {
+    let cluster = with_time(2, QUORUM_TIMEOUT_MS);
+    let mut client = cluster.connect();
+    client.send("GET /v0/entities?start=k&scope=cluster&replicas=1/1 HTTP/1.1\r\nhost: h\r\n\r\n");
+    let [fails, works] = &cluster.peers[..] else { panic!("two peers") };
+    for peer in [fails, works] {
+        answer(peer, |request| matches!(request, Request::OpenCells { .. }), &Answer::Opened(CELLS));
+    }
+    answer(fails, is_next_of(CELLS, 0), &Answer::Refused(Refusal::Draining));
+    answer(works, is_next_of(CELLS, 0), &Answer::End);
+    let answer = client.answer();
+    let text = answer.text();
+    assert!(answer.status == 504 && text.matches("http://").count() == 1, "{}: {text}", answer.status);
+}

@@ -284,8 +284,12 @@ impl<S: Store> Sources<S> {
         for (node, error) in failed {
             self.taking_part.retain(|source| source.node != node);
             self.set_absent(node, reason(&error));
-            if let Some(error) = self.missing() {
-                return Err(StoreError::Unreadable { reason: error.to_string() });
+            if let Some(missing) = self.missing() {
+                let reason = missing.to_string();
+                return Err(match error {
+                    StoreError::Unreadable { .. } => StoreError::Unreadable { reason },
+                    _ => StoreError::RangeBroken { reason: reason.into() },
+                });
             }
         }
         Ok(())

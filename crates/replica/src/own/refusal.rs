@@ -12,6 +12,7 @@ pub(crate) fn refusal(error: &StoreError) -> Refusal {
         StoreError::Failed { .. }
         | StoreError::Unreachable { .. }
         | StoreError::Fenced(_)
+        | StoreError::RangeBroken { .. }
         | StoreError::TooLargeTogether { .. }
         | StoreError::TooManyTogether { .. } => Refusal::StoreFailed,
         // A value that another node was to give.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use ladoga_cluster::NodeId;
 use ladoga_model::{TraceContext, Version};
 
-use super::fetch::{behind, open_remote};
+use super::remote_pieces::{behind, open_remote};
 use crate::own::OwnReplica;
 use crate::own::replica::large_value_of;
 use ladoga_local::store::{Later, LocalStore, Piece, Pieces, Store, StoreError};

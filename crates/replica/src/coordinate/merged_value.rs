@@ -5,8 +5,8 @@ use ladoga_cluster::{NodeId, Origin, SentCell};
 use ladoga_model::{Cell, Stamp, Value};
 
 use super::failures::{failure, within};
-use super::fetch::{not_given, open_remote, unreadable};
 use super::held_pieces::{Held, HeldPieces};
+use super::remote_pieces::{not_given, open_remote, unreadable};
 use crate::own::OwnReplica;
 use crate::wire::{Answer, Request};
 use ladoga_local::store::{LargeValue, LocalStore, Store, StoreError, StoredCell};

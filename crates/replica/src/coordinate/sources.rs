@@ -8,7 +8,7 @@ use ladoga_model::{Replicas, TraceContext};
 use ladoga_service::{Context, Error, KeySpan, NoPieces};
 use tokio::time::{Instant, timeout_at};
 
-use super::fetch::RemotePieces;
+use super::remote_pieces::RemotePieces;
 use super::starting::until_asked_again;
 use crate::link::{PeerError, RemoteStream};
 use crate::own::{OwnReplica, hear};

@@ -70,7 +70,8 @@ impl<S: Store> Pieces for HeldPieces<S> {
                 next = match held.open_at(node).await {
                     Ok(Some(mut pieces)) => {
                         let comes = pieces.skip(passed);
-                        behind(pieces.next().await, comes).await
+                        // If all fail, the first one is told of: it is this node, if that has it, which names the file.
+                        behind(pieces.next().await, comes).await.map_err(|_| error)
                     }
                     Ok(None) | Err(_) => Err(error),
                 };

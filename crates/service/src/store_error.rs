@@ -35,7 +35,7 @@ pub enum StoreError {
         /// What it answers, or why it does not.
         reason: Box<str>,
     },
-    /// Too few nodes of an engine behind the network have a part of a value, or took one.
+    /// Too few nodes gave a large value, or a part of one, or took it.
     #[error(transparent)]
     TooFewReplicas(Box<TooFewReplicas>),
     /// A range over several nodes has begun, and needs one that has failed since.

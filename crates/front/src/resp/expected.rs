@@ -10,13 +10,15 @@ pub(super) const READS_BYTES_MAX: u64 = 64 << 10;
 /// What a value is expected to have that a connection reads: about as much as the longest that it found lately. How long a value is, is
 /// known once it is in memory, where it stays until the client takes it: so several are read at a time only if they are likely to be short.
 pub(super) struct Expected {
-    value_bytes: Cell<Option<u64>>,
+    /// 0 as long as none was found.
+    value_bytes: Cell<u64>,
+    /// What follows from it: asked for by every request.
     reads_max: Cell<usize>,
 }
 
 impl Expected {
     pub(super) const fn new() -> Expected {
-        Expected { value_bytes: Cell::new(None), reads_max: Cell::new(1) }
+        Expected { value_bytes: Cell::new(0), reads_max: Cell::new(1) }
     }
 
     /// So many values may be read at a time.
@@ -26,10 +28,10 @@ impl Expected {
 
     /// A value was found that has so many bytes.
     pub(super) fn found(&self, bytes: u64) {
-        let before = self.value_bytes.get().unwrap_or(0);
+        let before = self.value_bytes.get();
         // Only many short ones make up for a long one.
         let expected = bytes.max(before - before / 8).max(1);
-        self.value_bytes.set(Some(expected));
+        self.value_bytes.set(expected);
         self.reads_max.set((READS_BYTES_MAX / expected).clamp(1, READS_MAX as u64) as usize);
     }
 }

@@ -20,7 +20,7 @@ impl Worker {
             Phase::Open => {}
         }
         let life = self.connections[index].life;
-        // What may be the last answer before what it may be too late for: a server can answer half a request, and close.
+        // Read first: a server may answer half a request and close. To write fails then, and that answer would be lost.
         if flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR) {
             self.receive(index)?;
         }

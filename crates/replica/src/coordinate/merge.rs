@@ -9,15 +9,14 @@ use super::merged_value::open_merged;
 use super::sources::Sources;
 use crate::own::OwnReplica;
 use crate::wire::Record;
-use ladoga_local::store::{LargeValue, Later, Piece, Pieces, RecordFormat, Store, StoreError};
+use ladoga_local::store::{Later, Piece, Pieces, RecordFormat, Store, StoreError};
 
 /// What is merged at once, as a rule; a piece of a large value comes by itself.
 const MERGED_PIECE_BYTES: usize = 64 << 10;
 /// Keys that are looked at for one piece: a millisecond or two, after which others of the event loop have their turn.
 const MERGED_LOOKS_MAX: u32 = 4 << 10;
 
-/// Begins to stream the entities of all nodes, each key once, in its newest version. The request
-/// has already waited `waited_ms` for this node.
+/// Begins to stream the entities of all nodes, each key once, in its newest version.
 pub(crate) async fn merge<S: Store>(
     replica: Rc<OwnReplica<S>>,
     context: Context,
@@ -45,7 +44,7 @@ struct Merged<S: Store> {
     left: u64,
     format: Box<dyn RecordFormat>,
     /// A large value that is being passed on.
-    large: Option<LargeValue>,
+    large: Option<Box<dyn Pieces>>,
     /// Nothing comes any more.
     has_ended: bool,
 }
@@ -69,10 +68,10 @@ impl<S: Store> Merged<S> {
     async fn merge_piece(&mut self, out: &mut Vec<u8>) -> Result<(), StoreError> {
         let mut looks = 0;
         while out.len() < MERGED_PIECE_BYTES {
-            if let Some(LargeValue { bytes: length, pieces }) = self.large.take() {
-                match pieces.next().await? {
-                    Some((bytes, pieces)) => {
-                        self.large = Some(LargeValue { bytes: length, pieces });
+            if let Some(large) = self.large.take() {
+                match large.next().await? {
+                    Some((bytes, rest)) => {
+                        self.large = Some(rest);
                         self.format.large(out, &bytes);
                     }
                     None => self.format.end_large(out),
@@ -148,7 +147,7 @@ impl<S: Store> Merged<S> {
             Value::Inline(value) => self.format.record(out, &key, stamp, &value),
             Value::Large(large) => {
                 self.format.begin_large(out, &key, stamp, large.bytes);
-                self.large = Some(large);
+                self.large = Some(large.pieces);
             }
         }
         Ok(())

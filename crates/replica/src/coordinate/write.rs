@@ -77,14 +77,11 @@ pub(super) async fn write_unless_fenced<S: Store>(
             break;
         }
     }
-    if plan.replicas.is_quorum() {
-        return Err(Error::Contended("other writes of this key were newer each time"));
-    }
-    Err(unless_shown(plan, Error::Undecided))
+    Err(unless_shown(plan, Error::Contended("other writes of this key were newer each time")))
 }
 
-/// An error after an attempt, which says that nothing happened. Below a quorum, whoever had nothing newer has taken that one, and may have
-/// shown it.
+/// What a client is told instead of an error that says that nothing happened, once an attempt was made. Below a quorum, whoever had
+/// nothing newer has taken that one, and may have shown it.
 fn unless_shown<S: Store>(plan: &Plan<S>, error: Error) -> Error {
     if plan.replicas.is_quorum() { error } else { Error::Undecided }
 }

@@ -94,6 +94,7 @@ impl<K: KeyValue> BatchStream<K> {
     pub(super) async fn run(mut self) -> Result<(), StreamError> {
         self.link.body_begins_in_pieces();
         let link = Rc::clone(&self.link);
+        // Nothing yet: what the window has is counted beside it, until the end.
         let _writing = link.unread.hold(0);
         while let Interrupted::Large(answer, value) = poll_fn(|context| self.poll_lines(context)).await? {
             self.write_large(&answer, value).await?;

@@ -74,7 +74,9 @@ fn results_that_are_not_enough_are_refused() {
     let smoke = all.replace("\"smoke\":false", "\"smoke\":true");
     assert!(section(&smoke).expect_err("of the smoke").to_string().contains("mean nothing"));
     let bad = all.replacen("\"rounds\":[0.0,0.0,0.0]", "\"rounds\":[0.0,3.0,0.0]", 1);
-    assert!(section(&bad).expect_err("bad answers").to_string().contains("p1 count for nothing: ladoga gave bad"));
+    assert!(
+        section(&bad).expect_err("bad answers").to_string().contains("p1 count for nothing: ladoga gave bad")
+    );
     let torn = &all[..all.len() - 10];
     assert!(section(torn).expect_err("half of a line").to_string().contains("cannot be read"));
 }

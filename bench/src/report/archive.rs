@@ -133,9 +133,8 @@ impl Published {
     /// Why the figures of a subject count for nothing, if so. One bad answer is enough: no comparison asks for what a subject may
     /// refuse, but for the 503 of one that is overloaded, which is not in its column.
     pub(crate) fn why_void(&self, subject: &str) -> Option<String> {
-        let is_bad = |column: &str| {
-            self.series(subject, column).and_then(Series::max).is_some_and(|most| most > 0.0)
-        };
+        let is_bad =
+            |column: &str| self.series(subject, column).and_then(Series::max).is_some_and(|most| most > 0.0);
         let (_, words) = BAD.into_iter().find(|(column, _)| is_bad(column))?;
         Some(format!("{subject} {words}"))
     }

@@ -328,7 +328,8 @@ fn holds_up_no_other(streams: bool, refusal: Refusal) {
             Some(Err(())) => waits += 1,
             None => {}
         }
-        assert!(waits < 20, "{} of {SMALL} have arrived", arrived.len());
+        // Far more than a busy machine needs: what is held up does not arrive at all.
+        assert!(waits < 200, "{} of {SMALL} have arrived", arrived.len());
     }
     cluster.wait_until(|report| {
         let nodes = report["nodes"].as_array().expect("nodes");

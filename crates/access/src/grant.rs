@@ -12,6 +12,9 @@ pub enum Denied {
     /// It may, with other ranges.
     #[error("the range is not inside a prefix of the token")]
     Range,
+    /// It is about all keys, and the token is not.
+    #[error("it is about all keys, and the token has prefixes")]
+    AllKeys,
 }
 
 /// What a token allows.
@@ -66,7 +69,11 @@ impl Grant {
                 }
         };
         let is_ours = self.prefixes.is_empty() || self.prefixes.iter().any(|prefix| is_inside(prefix));
-        if is_ours { Ok(()) } else { Err(Denied::Range) }
+        match (is_ours, start, end) {
+            (true, ..) => Ok(()),
+            (false, b"", None) => Err(Denied::AllKeys),
+            (false, ..) => Err(Denied::Range),
+        }
     }
 }
 
@@ -124,7 +131,6 @@ mod tests {
             (b"b", Some(&b"c\0"[..])),
             (b"a", Some(b"b")),
             (b"", Some(b"c")),
-            (b"", None),
             (b"b", Some(b"user;")),
             (b"user", Some(b"user;")),
         ] {
@@ -133,6 +139,7 @@ mod tests {
         let last = grant(&[b"\xff"]);
         assert_eq!(last.check_range(b"\xff\x01", None), Ok(()), "nothing is behind it");
         assert_eq!(last.check_range(b"\xfe", None), Err(Denied::Range));
+        assert_eq!(last.check_range(b"", None), Err(Denied::AllKeys));
         assert_eq!(grant(&[]).check_range(b"", None), Ok(()));
     }
 }

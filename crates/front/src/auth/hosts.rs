@@ -115,9 +115,13 @@ mod tests {
     use super::*;
 
     fn check(hosts: &Hosts, method: &str, fields: &str) -> Result<(), Stranger> {
+        check_head(hosts, &format!("{method} /metrics HTTP/1.1\r\n{fields}\r\n"))
+    }
+
+    fn check_head(hosts: &Hosts, head: &str) -> Result<(), Stranger> {
         let limits = HeadLimits { line_bytes_max: 1_000, fields_bytes_max: 1_000 };
         let mut connection = Connection::new(limits, 0);
-        connection.receive(format!("{method} /metrics HTTP/1.1\r\n{fields}\r\n").as_bytes(), 0);
+        connection.receive(head.as_bytes(), 0);
         let request = connection.next_request(0).expect("a request").expect("a whole head");
         hosts.check(&request)
     }
@@ -148,6 +152,23 @@ mod tests {
             assert_eq!(checked, Err(Stranger::Host), "{host}");
         }
         assert_eq!(check(&Hosts::new(["*"]), "GET", "Host: evil.example\r\n"), Ok(()));
+    }
+
+    #[test]
+    fn a_name_in_the_target_counts_rather_than_the_host() {
+        let asked = |target: &str, host: &str| {
+            let head = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+            check_head(&Hosts::default(), &head)
+        };
+        for target in [
+            "http://evil.example/metrics",
+            "http://localhost@evil.example/",
+            "http://localhost:1@evil.example/",
+        ] {
+            assert_eq!(asked(target, "localhost"), Err(Stranger::Host), "{target}");
+        }
+        assert_eq!(asked("http://localhost:8080/metrics", "evil.example"), Ok(()));
+        assert_eq!(asked("/metrics?http://evil.example/", "localhost"), Ok(()));
     }
 
     #[test]

@@ -144,7 +144,7 @@ fn not_permitted(denied: Denied, command: &Command) -> Reply {
             let name = command.name;
             Reply::Error(format!("NOPERM this user has no permissions to run the '{name}' command"))
         }
-        Denied::Key | Denied::Range => Reply::Error(NO_KEY.to_owned()),
+        Denied::Key | Denied::Range | Denied::AllKeys => Reply::Error(NO_KEY.to_owned()),
     }
 }
 

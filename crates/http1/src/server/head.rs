@@ -107,9 +107,9 @@ impl Request {
         self.target.into_query(self.head)
     }
 
-    /// The value of `Host`, which is empty if there is none.
+    /// Who is asked: what the target names, if it does (RFC 9112, 3.2.2), or else the value of `Host`; empty if there is none.
     pub fn host(&self) -> &[u8] {
-        self.part(self.asker.host)
+        self.target.authority().unwrap_or_else(|| self.part(self.asker.host))
     }
 
     /// The value of `Authorization`, if there is one; if there are several, it is empty.

@@ -39,6 +39,13 @@ impl Target {
         }
     }
 
+    /// The host and the port that are asked for, if the target names them.
+    pub(super) fn authority(&self) -> Option<&[u8]> {
+        let Target::Other(uri) = self else { return None };
+        // Without the name of a user before it.
+        uri.authority()?.as_str().rsplit('@').next().map(str::as_bytes)
+    }
+
     pub(super) fn path<'t>(&'t self, head: &'t [u8]) -> &'t [u8] {
         match self {
             Target::Plain { path: (start, end), .. } => &head[*start as usize..*end as usize],

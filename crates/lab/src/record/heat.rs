@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Watcher;
 use crate::stats::{INTERVAL_NS, Second};
 
-/// Buckets of latency: so many for each factor of ten, from one microsecond on.
+/// Buckets of latency: so many for each factor of ten, from one microsecond on, up to a day, as the histograms.
 const BUCKETS_A_DECADE: f64 = 8.0;
-const BUCKETS: usize = 64;
+const BUCKETS: usize = 88;
 /// A longer run has wider columns instead of more of them.
 const COLUMNS_MAX: usize = 200;
 /// The same for the columns that one sees of a part of the run: an hour of tenths of a second, ten hours of seconds.
@@ -107,6 +107,22 @@ mod tests {
         assert_eq!((heat.column_ms, &heat.fine), (100, &None));
         assert_eq!(heat.columns, [vec![(16, 3)], vec![], vec![(50, 1)]]);
         assert!((bucket_low_us(16) - 100.0).abs() < 1e-9);
+    }
+
+    /// All that took longer than 100 s was in one bucket, and was drawn as 75 to 100 s.
+    #[test]
+    fn requests_that_waited_for_minutes_and_hours_have_their_buckets() {
+        let mut recorder = HeatRecorder::default();
+        let mut latencies = ns_histogram();
+        let waited_s = [150, 3_600, 86_400];
+        waited_s.iter().for_each(|seconds| latencies.record(seconds * 1_000_000_000).unwrap());
+        recorder.interval(0, &latencies);
+        let columns = recorder.heat().columns;
+        assert_eq!(columns[0].len(), waited_s.len(), "{columns:?}");
+        for ((bucket, _), seconds) in columns[0].iter().zip(waited_s) {
+            let (low, high) = (bucket_low_us((*bucket).into()), bucket_low_us(usize::from(*bucket) + 1));
+            assert!((low..high).contains(&(seconds as f64 * 1e6)), "{seconds} s in {low} to {high} us");
+        }
     }
 
     #[test]

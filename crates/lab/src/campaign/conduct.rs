@@ -11,6 +11,7 @@ use super::options::RunOptions;
 use super::process;
 use super::profile::Profiling;
 use super::progress::{self, Progress};
+use super::report_file::ReportFile;
 use super::sampler::Sampler;
 use super::server::{OwnNode, described_dir, wait_until_quiet};
 use super::stage::{Stage, Store};
@@ -18,14 +19,13 @@ use super::suite::{remarks, stages};
 use super::written;
 use crate::cli::{Target, Token, command_line};
 use crate::clock::{Clock, unix_ms};
-use crate::compare::{self, Profiles};
+use crate::compare;
 use crate::engine::Watcher;
 use crate::error::{LabError, Outcome};
 use crate::files;
 use crate::fill::Content;
 use crate::load::{Load, address_of};
 use crate::output::{Output, stderr_line};
-use crate::page;
 use crate::record::{Described, FORMAT, HeatRecorder, Machine, OWN, Report, Run, Subject, run_of};
 use crate::report::Live;
 use crate::scratch::Scratch;
@@ -65,18 +65,17 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
     conductor.report.notes.splice(..0, remarks);
     let result = conductor.conduct(&stages);
     let ended = conductor.end();
-    let Conductor { report, mut output, .. } = conductor;
+    let Conductor { report, mut output, file, .. } = conductor;
     let made = report.made();
     // A report that could not be written says why itself, and the file has what it had before.
     let is_written = !matches!(&result, Err(LabError::Write { path, .. }) if *path == options.output);
     if result.is_err() && is_written && !report.runs.is_empty() {
         stderr_line(format_args!("{} has what was measured: {made}", options.output.display()));
     }
+    // Also if a run failed: what was written after the last one may have no comparison.
+    let compared = if is_written { file.complete(&report) } else { Ok(None) };
     result.and(ended)?;
-    let compared = compare::compare_servers(&report, Profiles::Compared);
-    if let Some(compared) = &compared {
-        files::replace(&options.output, page::render(&report, Some(compared)))?;
-    }
+    let compared = compared?;
     if report.is_interrupted {
         stderr_line(format_args!("interrupted: {made} were made"));
     }
@@ -129,6 +128,7 @@ struct Conductor<'a> {
     servers: Vec<Server>,
     nodes_started: u32,
     report: Report,
+    file: ReportFile<'a>,
     progress: Progress,
     output: Output,
     clock: Clock,
@@ -170,6 +170,7 @@ impl<'a> Conductor<'a> {
             servers,
             nodes_started: 0,
             report,
+            file: ReportFile::new(&options.output),
             progress,
             output: Output::default(),
             clock: Clock::start(),
@@ -193,7 +194,11 @@ impl<'a> Conductor<'a> {
                     }
                     if self.stop.load(Ordering::Relaxed) {
                         self.report.is_interrupted = true;
-                        return if self.report.runs.is_empty() { Ok(()) } else { self.write() };
+                        return if self.report.runs.is_empty() {
+                            Ok(())
+                        } else {
+                            self.file.write(&self.report)
+                        };
                     }
                 }
             }
@@ -217,7 +222,7 @@ impl<'a> Conductor<'a> {
         }
         self.report.runs.push(run);
         self.progress.done(stage.duration_ms);
-        self.write()?;
+        self.file.write(&self.report)?;
         match (ended, &self.servers[server].node) {
             // What would be measured from here on is its absence.
             (Some(status), Some(node)) => Err(node.failed(&format!("ended with {status} during {title}"))),
@@ -365,12 +370,6 @@ impl<'a> Conductor<'a> {
             expects_misses: stage.expects_misses,
         };
         Ok(run_of(&outcome, described))
-    }
-
-    /// After every run, so that whatever ends this leaves what there is. Profiles are compared at the end, as that takes long.
-    fn write(&self) -> Outcome<()> {
-        let compared = compare::compare_servers(&self.report, Profiles::LeftOut);
-        files::replace(&self.options.output, page::render(&self.report, compared.as_ref()))
     }
 
     fn end(&mut self) -> Outcome<()> {

@@ -11,6 +11,7 @@
 //! - `disturbance`: the load of other processes during a run
 //! - `profile`: profiles of the server
 //! - `conduct`: one run after the other
+//! - `report_file`: the report's file meanwhile
 //! - `written`: what stays in the store of a running server
 //! - `progress`: progress on standard error
 
@@ -22,6 +23,7 @@ mod options;
 mod process;
 mod profile;
 mod progress;
+mod report_file;
 mod sampler;
 mod server;
 mod stage;

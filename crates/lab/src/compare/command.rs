@@ -2,6 +2,7 @@ use std::path::{Path, PathBuf};
 
 use super::figures::{Figure, figures_of, whole};
 use super::judge::{CHANGE_MIN, Change, Design, Kind, LEVEL, Side, Told, Verdict, judge};
+use super::permutation::EXACT_ROUNDS_MAX;
 use super::profiles::compare_profiles;
 use super::settings::{described, differences, disturbed, source};
 use super::text::print;
@@ -11,7 +12,7 @@ use crate::output::Output;
 use crate::page::{self, ComparedPage, ComparedRow, ComparedRun, percent};
 use crate::record::{OWN, Report, Run};
 
-/// Rounds of a stage that are compared; the work grows with their square.
+/// Rounds of a stage that are compared; the pairs of rounds measured apart grow with their square.
 const ROUNDS_MAX: usize = 500;
 /// If more than this share of the requests failed, latencies are those of answers with an error too.
 const ERRORS_NOTABLE: f64 = 0.01;
@@ -130,7 +131,7 @@ fn method(figures: usize, design: Design) -> String {
     };
     format!(
         "The unit is the round: each value is that of a whole run, the median of all rounds with its interval. The change is the \
-         median over pairs of rounds ({pairs}), so it is not exactly that of the two medians. A change is told if an exact permutation test on ranks{blocks}, corrected by Holm for {figures} figures, gives p < {LEVEL}, \
+         median over pairs of rounds ({pairs}), so it is not exactly that of the two medians. A change is told if a permutation test on ranks{blocks} (exact for up to {EXACT_ROUNDS_MAX} rounds of both sides), corrected by Holm for {figures} figures, gives p < {LEVEL}, \
          and if it is at least {:.0} %. Intervals are of 95 % each.",
         CHANGE_MIN * 100.0
     )
@@ -143,9 +144,7 @@ fn left_out<const N: usize>(reports: [&Report; N]) -> Option<String> {
     };
     let of_report = |report: &&Report| keys(report).iter().map(|key| rounds_of(report, key)).max();
     let most = reports.iter().filter_map(of_report).max().filter(|rounds| *rounds > ROUNDS_MAX)?;
-    Some(format!(
-        "Only the first {ROUNDS_MAX} rounds of a run are compared, of up to {most}: the work grows with their square."
-    ))
+    Some(format!("Only the first {ROUNDS_MAX} rounds of a run are compared, of up to {most}."))
 }
 
 /// Who fails fast answers a lot, and quickly: figures of such a side are named.

@@ -90,3 +90,7 @@ impl Host {
         self.lua.globals().get("wrk")
     }
 }
+
+#[cfg(test)]
+#[path = "host_tests.rs"]
+mod tests;

@@ -21,7 +21,9 @@ pub(super) struct StationMaker {
 
 impl Maker for StationMaker {
     fn make(self: Box<Self>) -> Outcome<Station> {
-        let lua = self.script.new_state()?;
+        // Before the commands are dropped, which the asker sees.
+        let note = |error: &LabError| self.shared.note_failure(error.to_string());
+        let lua = self.script.new_state().inspect_err(note)?;
         set_thread(&lua, &self.shared).map_err(script_error)?;
         // The `setup` of this thread and of those after it may look into this state and change it.
         loop {

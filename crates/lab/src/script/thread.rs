@@ -16,6 +16,8 @@ pub(super) struct Shared {
     stop: AtomicBool,
     /// Said if the thread has no request at all.
     no_request: Mutex<Option<String>>,
+    /// Why the thread has no state.
+    failure: Mutex<Option<String>>,
 }
 
 impl Shared {
@@ -33,6 +35,14 @@ impl Shared {
 
     pub(super) fn no_request(&self) -> Option<String> {
         self.no_request.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn note_failure(&self, why: String) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn stop(&self) {
@@ -66,7 +76,8 @@ impl Remote {
         &self,
         command: impl FnOnce(Sender<Result<T, String>>) -> Command,
     ) -> Result<T, String> {
-        let gone = || "the thread is gone".to_owned();
+        // What the script did wrong there says more.
+        let gone = || self.shared.failure().unwrap_or_else(|| "the thread is gone".to_owned());
         let (answer_in, answer) = std::sync::mpsc::channel();
         self.commands.send(command(answer_in)).map_err(|_| gone())?;
         answer.recv().map_err(|_| gone())?

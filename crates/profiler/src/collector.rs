@@ -48,7 +48,6 @@ impl Drop for Collector {
 }
 
 fn collect(mut source: Box<dyn Source>, stop: &AtomicBool) -> Recorder {
-    crate::memory::never_sample_this_thread();
     let _own = OwnThread::register();
     let mut recorder = Recorder::default();
     let mut followed_ns = 0;

@@ -3,6 +3,7 @@
 //! proportion to what they ask for, and every sample can be weighted back without bias.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -107,9 +108,24 @@ fn draw_interval(mean: u64) -> i64 {
     (-uniform.ln() * mean as f64).max(1.0) as i64
 }
 
-/// What the profiler allocates for itself is not the program's.
-pub(crate) fn never_sample_this_thread() {
-    NOT_NOW.set(true);
+/// While this lives, nothing that the thread allocates is sampled: what the profiler allocates for itself is not the program's.
+#[derive(Debug)]
+pub(crate) struct NotSampled {
+    was_sampled: bool,
+    /// It is the state of one thread, and stays there.
+    _of_thread: PhantomData<*const ()>,
+}
+
+impl NotSampled {
+    pub(crate) fn begin() -> Self {
+        NotSampled { was_sampled: !NOT_NOW.replace(true), _of_thread: PhantomData }
+    }
+}
+
+impl Drop for NotSampled {
+    fn drop(&mut self) {
+        NOT_NOW.set(!self.was_sampled);
+    }
 }
 
 struct AllocSource;
@@ -131,11 +147,14 @@ pub(crate) fn source(options: &Options) -> Result<Box<dyn Source>, ProfileError>
 /// Allocates something that is certain to be sampled, and sees whether it was.
 fn is_installed() -> bool {
     if !INSTALLED.load(Ordering::Relaxed) {
+        // The thread may be one of the profiler's own.
+        let not_now = NOT_NOW.replace(false);
         // Twice: the first one may start the thread's countdown.
         for _ in 0..2 {
             BYTES_LEFT.set(0);
             drop(std::hint::black_box(Box::new([0u8; 64])));
         }
+        NOT_NOW.set(not_now);
     }
     INSTALLED.load(Ordering::Relaxed)
 }

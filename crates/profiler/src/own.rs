@@ -2,18 +2,23 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::memory::NotSampled;
 use crate::sys::calls;
 
 static THREADS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
 /// While this lives, the thread that made it is left out of profiles.
 #[derive(Debug)]
-pub(crate) struct OwnThread(u32);
+pub(crate) struct OwnThread {
+    id: u32,
+    /// Its allocations are left out as they happen: the list is looked at now and then only.
+    _not_sampled: NotSampled,
+}
 
 impl OwnThread {
     pub(crate) fn register() -> Self {
-        let own = OwnThread(calls::thread_id());
-        threads().push(own.0);
+        let own = OwnThread { id: calls::thread_id(), _not_sampled: NotSampled::begin() };
+        threads().push(own.id);
         own
     }
 
@@ -26,7 +31,7 @@ impl OwnThread {
 impl Drop for OwnThread {
     fn drop(&mut self) {
         let mut threads = threads();
-        if let Some(at) = threads.iter().position(|known| *known == self.0) {
+        if let Some(at) = threads.iter().position(|known| *known == self.id) {
             threads.swap_remove(at);
         }
     }

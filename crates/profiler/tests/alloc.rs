@@ -3,6 +3,7 @@
 use std::alloc::System;
 use std::hint::black_box;
 use std::sync::Mutex;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use ladoga_profiler::{Kind, Options, Profile, ProfileError, Profiler, ProfilingAllocator};
@@ -58,6 +59,40 @@ fn bytes_are_found_where_they_were_asked_for() {
         leaf.function.contains("ladoga_profiler::")
     };
     assert!(!profile.samples.iter().any(leaves_own), "{}", profile.folded());
+}
+
+/// Looking up the symbols of a CPU profile allocates megabytes, and an allocation profile that was taken meanwhile had them.
+#[test]
+fn the_work_for_another_profile_is_in_none() {
+    let _guard = ONE_AT_A_TIME.lock().expect("not poisoned");
+    let options = Options { alloc_interval_bytes: 1 << 10, ..Options::default() };
+    let session = Profiler::start(Kind::Alloc, options).expect("a session");
+    let (_running, cancelled) = channel();
+    let claim = Profiler::claim(Kind::Cpu).expect("a claim");
+    let other = claim.record(Options::default(), Duration::from_millis(20), &cancelled);
+    assert!(other.is_ok_and(|profile| profile.is_some()));
+    allocates_small(100);
+    let profile = session.finish().expect("a profile");
+    assert_eq!(profile.weight_of("Claim::record"), 0, "{}", profile.folded());
+    assert_ne!(profile.weight_of("allocates_small"), 0, "the thread is the program's again");
+}
+
+#[test]
+fn a_recorded_profile_has_the_allocations_of_the_program() {
+    let _guard = ONE_AT_A_TIME.lock().expect("not poisoned");
+    let (running, cancelled) = channel();
+    let thread = std::thread::spawn(move || {
+        let claim = Profiler::claim(Kind::Alloc).expect("a claim");
+        let options = Options { alloc_interval_bytes: 1 << 10, ..Options::default() };
+        claim.record(options, Duration::from_millis(200), &cancelled)
+    });
+    while !thread.is_finished() {
+        allocates_small(100);
+        std::thread::yield_now();
+    }
+    drop(running);
+    let profile = thread.join().expect("no panic").expect("the allocator is installed").expect("a profile");
+    assert_ne!(profile.weight_of("allocates_small"), 0, "{}", profile.folded());
 }
 
 #[test]

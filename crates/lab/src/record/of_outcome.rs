@@ -8,7 +8,7 @@ use super::{
 };
 use crate::http::Method;
 use crate::report::limit_in_words;
-use crate::stats::{Class, Latencies, RunOutcome, SECOND_NS};
+use crate::stats::{Class, Latencies, RunOutcome};
 
 /// What the load generator itself does not know of a run.
 #[derive(Debug)]
@@ -148,7 +148,6 @@ fn spectrum_of(latencies: &Histogram<u64>) -> Vec<(f64, f64)> {
 
 /// The seconds that were whole.
 fn seconds_of(outcome: &RunOutcome) -> Vec<SecondRow> {
-    let is_whole = |number: u64| (number + 1) * SECOND_NS <= outcome.elapsed_ns;
     let row = |second: &crate::stats::Second| SecondRow {
         second: second.number,
         completed: second.completed,
@@ -156,5 +155,5 @@ fn seconds_of(outcome: &RunOutcome) -> Vec<SecondRow> {
         errors_by_kind: second.errors_by_kind,
         latency: second.percentiles_ns.map(|ns| ns.map(|ns| ns as f64 / 1000.0)),
     };
-    outcome.seconds.iter().filter(|second| is_whole(second.number)).map(row).collect()
+    outcome.seconds.iter().filter(|second| second.is_whole()).map(row).collect()
 }

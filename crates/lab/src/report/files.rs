@@ -132,6 +132,7 @@ fn second_json(second: &Second) -> Value {
         .collect();
     json!({
         "second": second.number,
+        "duration_s": second.length_ns as f64 / 1e9,
         "completed": second.completed,
         "errors": second.errors,
         "errors_by_kind": kinds,
@@ -172,11 +173,11 @@ impl HdrLog {
         Ok(bytes)
     }
 
-    fn add_line(&mut self, number: u64, latencies: &Histogram<u64>) -> io::Result<()> {
+    fn add_line(&mut self, second: &Second, latencies: &Histogram<u64>) -> io::Result<()> {
         let mut bytes = Vec::new();
         let mut log = log_builder().begin_log_with(&mut bytes, &mut self.serializer)?;
-        let start = Duration::from_nanos(number * SECOND_NS);
-        log.write_histogram(latencies, start, Duration::from_nanos(SECOND_NS), None)
+        let start = Duration::from_nanos(second.number * SECOND_NS);
+        log.write_histogram(latencies, start, Duration::from_nanos(second.length_ns), None)
             .map_err(|error| io::Error::other(format!("{error:?}")))?;
         // What stands before it is of the head of a log, which has it once.
         self.lines
@@ -194,7 +195,7 @@ fn log_builder() -> IntervalLogWriterBuilder {
 
 impl Watcher for HdrLog {
     fn second(&mut self, second: &Second, latencies: &Histogram<u64>) {
-        if let Err(error) = self.add_line(second.number, latencies) {
+        if let Err(error) = self.add_line(second, latencies) {
             self.failure.get_or_insert(error);
         }
     }
@@ -203,6 +204,11 @@ impl Watcher for HdrLog {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn second(number: u64) -> Second {
+        let (errors_by_kind, percentiles_ns) = ([0; 3], None);
+        Second { number, length_ns: SECOND_NS, completed: 1, errors: 0, errors_by_kind, percentiles_ns }
+    }
 
     #[test]
     fn the_json_tells_answers_apart_and_has_no_nan() {
@@ -235,9 +241,7 @@ mod tests {
         let mut latencies = stats::ns_histogram();
         latencies.record(5_000_000).unwrap();
         for number in 0..3 {
-            let second =
-                Second { number, completed: 1, errors: 0, errors_by_kind: [0; 3], percentiles_ns: None };
-            log.second(&second, &latencies);
+            log.second(&second(number), &latencies);
         }
         let text = String::from_utf8(log.bytes(1_700_000_000_125).unwrap()).unwrap();
         assert!(text.starts_with("#[Histogram log format version 1.3]\n"), "{text}");
@@ -251,6 +255,22 @@ mod tests {
         assert_eq!(text.matches("MaxValueDivisor").count(), 1, "{text}");
     }
 
+    /// `-d 1500ms` had two seconds, of which the second was half as fast.
+    #[test]
+    fn a_second_that_the_end_cuts_off_is_told_as_such() {
+        let half = Second { length_ns: SECOND_NS / 2, ..second(1) };
+        let mut log = HdrLog::default();
+        let mut latencies = stats::ns_histogram();
+        latencies.record(5_000_000).unwrap();
+        log.second(&half, &latencies);
+        let text = String::from_utf8(log.bytes(0).unwrap()).unwrap();
+        assert!(text.contains("\n1.000,0.500,5."), "{text}");
+        let mut outcome = stats::RunOutcome::new(None);
+        outcome.seconds = vec![second(0), half];
+        let value = json_of(&json!({}), &outcome, false);
+        assert_eq!([0, 1].map(|row| value["seconds"][row]["duration_s"].clone()), [json!(1.0), json!(0.5)]);
+    }
+
     /// Each second was kept as a whole histogram, 300 KiB of it: a gigabyte in an hour.
     #[test]
     fn a_long_run_takes_little_memory() {
@@ -259,9 +279,7 @@ mod tests {
         for micros in 100..2_000 {
             latencies.record(micros * 1_000).unwrap();
         }
-        let second =
-            Second { number: 0, completed: 1, errors: 0, errors_by_kind: [0; 3], percentiles_ns: None };
-        log.second(&second, &latencies);
+        log.second(&second(0), &latencies);
         assert!((1..16 << 10).contains(&log.lines.len()), "{} bytes", log.lines.len());
     }
 }

@@ -64,6 +64,7 @@ mod tests {
     fn the_line_says_what_a_second_was_like() {
         let second = Second {
             number: 2,
+            length_ns: SECOND_NS,
             completed: 1500,
             errors: 3,
             errors_by_kind: [0, 3, 0],

@@ -87,9 +87,10 @@ pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Writ
             "note: the rate was not reached: {asked}/s were asked for, {answered}/s answered; {why}"
         )?;
     }
-    let idle = outcome.seconds.iter().filter(|second| second.completed == 0).count();
+    let whole = || outcome.seconds.iter().filter(|second| second.is_whole());
+    let idle = whole().filter(|second| second.completed == 0).count();
     if idle > 0 && outcome.complete > 0 {
-        writeln!(out, "note: in {idle} of {} seconds nothing completed", outcome.seconds.len())?;
+        writeln!(out, "note: in {idle} of {} seconds nothing completed", whole().count())?;
     }
     Ok(())
 }
@@ -186,7 +187,7 @@ pub(crate) fn limit_in_words(limit: Limit) -> String {
 mod tests {
     use super::*;
     use crate::http::Method;
-    use crate::stats::ConnectionError;
+    use crate::stats::{ConnectionError, SECOND_NS, Second};
 
     fn notes(outcome: &RunOutcome) -> String {
         let mut out = Vec::new();
@@ -200,6 +201,20 @@ mod tests {
         outcome.complete = 1;
         outcome.latencies.at(Class::Success, Method::Get).corrected.record(1).unwrap();
         assert_eq!(notes(&outcome), "");
+    }
+
+    /// The rest of a second at the end of a run was told as one in which nothing completed.
+    #[test]
+    fn a_second_that_the_end_cuts_off_is_no_silent_one() {
+        let mut outcome = RunOutcome::new(None);
+        outcome.complete = 5;
+        let second = |number, completed, length_ns| {
+            let (errors_by_kind, percentiles_ns) = ([0, 0, 1], None);
+            Second { number, length_ns, completed, errors: 1, errors_by_kind, percentiles_ns }
+        };
+        outcome.seconds = vec![second(0, 5, SECOND_NS), second(1, 0, SECOND_NS), second(2, 0, SECOND_NS / 2)];
+        let text = notes(&outcome);
+        assert!(text.contains("in 1 of 2 seconds nothing completed"), "{text}");
     }
 
     #[test]

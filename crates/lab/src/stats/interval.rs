@@ -20,6 +20,8 @@ pub(crate) const SECOND_NS: u64 = INTERVAL_NS * INTERVALS_A_SECOND;
 pub(crate) struct Interval {
     /// Its number from the start of the run.
     pub(crate) number: u64,
+    /// The last one of a thread is cut off by the end of the run.
+    pub(crate) length_ns: u64,
     /// Of requests that were due in it.
     pub(crate) latencies: Histogram<u64>,
     /// Answers that came in it, and what ended in it with an error, by kind: as an answer, or without one.
@@ -31,11 +33,24 @@ pub(crate) struct Interval {
 
 impl Interval {
     pub(crate) fn new() -> Self {
-        Self { number: 0, latencies: ns_histogram(), answered: 0, errors: Default::default(), is_last: false }
+        Self {
+            number: 0,
+            length_ns: INTERVAL_NS,
+            latencies: ns_histogram(),
+            answered: 0,
+            errors: Default::default(),
+            is_last: false,
+        }
+    }
+
+    /// A sum of none yet.
+    fn without_length(number: u64) -> Self {
+        Self { number, length_ns: 0, ..Self::new() }
     }
 
     pub(crate) fn clear(&mut self) {
         self.latencies.reset();
+        self.length_ns = INTERVAL_NS;
         self.answered = 0;
         self.errors = Default::default();
         self.is_last = false;
@@ -54,6 +69,8 @@ impl Interval {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Second {
     pub(crate) number: u64,
+    /// The last one of a run is cut off by its end.
+    pub(crate) length_ns: u64,
     /// Answers that came in it, and what ended in it with an error: as an answer, or without one.
     pub(crate) completed: u64,
     pub(crate) errors: u64,
@@ -66,6 +83,10 @@ pub(crate) struct Second {
 impl Second {
     /// Of [`Second::percentiles_ns`].
     pub(crate) const PERCENTILES: [f64; 4] = [50.0, 99.0, 99.9, 100.0];
+
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.length_ns == SECOND_NS
+    }
 }
 
 /// What all threads have delivered.
@@ -91,20 +112,22 @@ pub(crate) struct Seconds {
 
 impl Seconds {
     pub(crate) fn new(threads: usize) -> Self {
-        Self { threads, ended: Vec::new(), open: BTreeMap::new(), second: Interval::new() }
+        Self { threads, ended: Vec::new(), open: BTreeMap::new(), second: Interval::without_length(0) }
     }
 
     /// Adds a thread's interval; returns the intervals that this completes: if it is its last one, also later ones, which have
     /// waited for it.
     pub(crate) fn add(&mut self, interval: &Interval) -> Vec<Over> {
-        let (delivered, merged) = self.open.entry(interval.number).or_insert_with(|| (0, Interval::new()));
+        let number = interval.number;
+        let (delivered, merged) =
+            self.open.entry(number).or_insert_with(|| (0, Interval::without_length(number)));
         *delivered += 1;
-        merged.number = interval.number;
+        merged.length_ns = merged.length_ns.max(interval.length_ns);
         merged.add_errors(interval.errors);
         merged.answered += interval.answered;
         add(&mut merged.latencies, &interval.latencies);
         if interval.is_last {
-            self.ended.push(interval.number);
+            self.ended.push(number);
         }
         // Threads deliver in order, so intervals are completed in order.
         let mut over = Vec::new();
@@ -137,16 +160,18 @@ impl Seconds {
         let mut over = Vec::new();
         let number = merged.number / INTERVALS_A_SECOND;
         while self.second.number < number {
-            let next = Interval { number: self.second.number + 1, ..Interval::new() };
-            let (second, latencies) = close_second(std::mem::replace(&mut self.second, next));
+            let next = Interval::without_length(self.second.number + 1);
+            let over_second = Interval { length_ns: SECOND_NS, ..std::mem::replace(&mut self.second, next) };
+            let (second, latencies) = close_second(over_second);
             over.push(Over::Second(second, latencies));
         }
+        self.second.length_ns = merged.number % INTERVALS_A_SECOND * INTERVAL_NS + merged.length_ns;
         self.second.add_errors(merged.errors);
         self.second.answered += merged.answered;
         add(&mut self.second.latencies, &merged.latencies);
         over.push(Over::Interval(merged.number, merged.latencies));
         if (merged.number + 1).is_multiple_of(INTERVALS_A_SECOND) {
-            let next = Interval { number: number + 1, ..Interval::new() };
+            let next = Interval::without_length(number + 1);
             let (second, latencies) = close_second(std::mem::replace(&mut self.second, next));
             over.push(Over::Second(second, latencies));
         }
@@ -160,6 +185,7 @@ fn close_second(interval: Interval) -> (Second, Histogram<u64>) {
         (!latencies.is_empty()).then(|| Second::PERCENTILES.map(|p| latencies.value_at_percentile(p)));
     let second = Second {
         number: interval.number,
+        length_ns: interval.length_ns,
         completed: interval.answered,
         errors: interval.errors.iter().sum(),
         errors_by_kind: interval.errors,
@@ -242,6 +268,27 @@ mod tests {
         let completed: Vec<_> =
             seconds_of(&over).iter().map(|second| (second.number, second.completed)).collect();
         assert_eq!(completed, [(0, 0), (1, 0)], "the server stood still for two seconds, and not for three");
+    }
+
+    /// The half second at the end of a run was told as a whole one, of half the rate.
+    #[test]
+    fn a_second_that_the_end_cuts_off_knows_its_length() {
+        let lengths = |numbers: std::ops::Range<u64>, ends_ns: [u64; 2]| -> Vec<u64> {
+            let (last, mut seconds) = (numbers.end - 1, Seconds::new(2));
+            let mut over = Vec::new();
+            for number in numbers {
+                for length_ns in ends_ns.map(|end_ns| if number == last { end_ns } else { INTERVAL_NS }) {
+                    let is_last = number == last;
+                    let interval = Interval { number, length_ns, answered: 1, is_last, ..Interval::new() };
+                    over.extend(seconds.add(&interval));
+                }
+            }
+            over.extend(seconds.finish());
+            seconds_of(&over).iter().map(|second| second.length_ns).collect()
+        };
+        assert_eq!(lengths(0..16, [3_000, 2_000]), [SECOND_NS, 5 * INTERVAL_NS + 3_000]);
+        assert_eq!(lengths(0..10, [7, 8]), [9 * INTERVAL_NS + 8], "within its last interval");
+        assert_eq!(lengths(15..16, [INTERVAL_NS; 2]), [SECOND_NS, 6 * INTERVAL_NS], "before a hole");
     }
 
     #[test]

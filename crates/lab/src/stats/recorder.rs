@@ -231,8 +231,9 @@ impl Recorder {
             self.sample(elapsed_ns);
         }
         let number = self.interval_end_ns / INTERVAL_NS - 1;
+        let length_ns = elapsed_ns.saturating_sub(number * INTERVAL_NS).min(INTERVAL_NS);
         let last = self.interval();
-        (last.number, last.is_last) = (number, true);
+        (last.number, last.length_ns, last.is_last) = (number, length_ns, true);
         while !self.held.is_empty() {
             self.hand_over();
         }
@@ -299,8 +300,9 @@ mod tests {
         let mut recorder = Recorder::new(false, 0..u64::MAX, Arc::default(), full, empty);
         recorder.tick(3 * INTERVAL_NS + 1);
         recorder.finish(3 * INTERVAL_NS + 1, 0, 0);
-        let found: Vec<(u64, bool)> = intervals.iter().map(|i| (i.number, i.is_last)).collect();
-        assert_eq!(found, [(0, false), (1, false), (2, false), (3, true)]);
+        let found: Vec<_> = intervals.iter().map(|i| (i.number, i.length_ns, i.is_last)).collect();
+        let whole = |number: u64| (number, INTERVAL_NS, false);
+        assert_eq!(found, [whole(0), whole(1), whole(2), (3, 1, true)]);
     }
 
     #[test]

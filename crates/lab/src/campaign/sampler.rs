@@ -24,12 +24,16 @@ const COMPACTIONS: &str = "ladoga_compactions_total";
 
 /// Takes samples until it is stopped.
 pub(super) struct Sampler {
+    pid: Option<u32>,
+    first_cpu_us: Option<f64>,
     stop: Sender<()>,
     thread: JoinHandle<NodeSeries>,
 }
 
 impl Sampler {
+    /// The CPU time of the run counts from here on: the thread may be late, or wait for `/metrics` while the load runs.
     pub(super) fn start(target: &Target, pid: Option<u32>) -> Self {
+        let first_cpu_us = pid.and_then(cpu_us);
         let (stop, stopped) = channel();
         let target = target.clone();
         let thread = std::thread::spawn(move || {
@@ -37,18 +41,22 @@ impl Sampler {
             while matches!(stopped.recv_timeout(EVERY), Err(RecvTimeoutError::Timeout)) {
                 taker.take();
             }
-            taker.finish()
+            taker.series
         });
-        Self { stop, thread }
+        Self { pid, first_cpu_us, stop, thread }
     }
 
     /// Its CPU time is that of the whole run, in microseconds.
     pub(super) fn finish(self) -> NodeSeries {
+        // Not after the thread's last sample, for which it may wait.
+        let last_cpu_us = self.pid.and_then(cpu_us);
         let _ = self.stop.send(()); // A thread that panicked shows below.
-        self.thread.join().unwrap_or_else(|_| NodeSeries {
+        let mut series = self.thread.join().unwrap_or_else(|_| NodeSeries {
             missing: vec!["taking samples failed unexpectedly".to_owned()],
             ..NodeSeries::default()
-        })
+        });
+        series.cpu_us_per_request = last_cpu_us.zip(self.first_cpu_us).map(|(end, begin)| end - begin);
+        series
     }
 }
 
@@ -56,7 +64,6 @@ struct Taker<'a> {
     target: &'a Target,
     pid: Option<u32>,
     clock: Clock,
-    first_cpu_us: Option<f64>,
     last: Reading,
     series: NodeSeries,
 }
@@ -67,6 +74,8 @@ struct Reading {
     at_s: f64,
     cpu_us: Option<f64>,
     resident_bytes: Option<f64>,
+    /// `/metrics` takes its time.
+    scraped_at_s: f64,
     written_bytes: Option<f64>,
     flushes: Option<f64>,
     compactions: Option<f64>,
@@ -78,15 +87,13 @@ impl<'a> Taker<'a> {
             target,
             pid,
             clock: Clock::start(),
-            first_cpu_us: None,
             last: Reading::default(),
             series: NodeSeries::default(),
         };
         taker.last = taker.read();
-        taker.first_cpu_us = taker.last.cpu_us;
         if pid.is_none() {
             taker.series.missing.push("CPU and memory: the server's process is not known (--pid)".to_owned());
-        } else if taker.first_cpu_us.is_none() {
+        } else if taker.last.cpu_us.is_none() {
             taker.series.missing.push("CPU and memory: the process could not be read in /proc".to_owned());
         }
         if taker.last.flushes.is_none() {
@@ -96,15 +103,19 @@ impl<'a> Taker<'a> {
     }
 
     fn read(&self) -> Reading {
+        let now_s = || self.clock.now_ns() as f64 / 1e9;
+        let (at_s, cpu_us, resident_bytes) =
+            (now_s(), self.pid.and_then(cpu_us), self.pid.and_then(resident_bytes));
         let metrics = self.metrics();
         let figure = |name: &str| metrics.get(name).copied();
         Reading {
-            cpu_us: self.pid.and_then(cpu_us),
-            resident_bytes: self.pid.and_then(resident_bytes),
+            at_s,
+            cpu_us,
+            resident_bytes,
+            scraped_at_s: now_s(),
             written_bytes: WRITTEN.into_iter().map(figure).sum(),
             flushes: figure(FLUSHES),
             compactions: figure(COMPACTIONS),
-            at_s: self.clock.now_ns() as f64 / 1e9,
         }
     }
 
@@ -119,23 +130,17 @@ impl<'a> Taker<'a> {
 
     fn take(&mut self) {
         let now = self.read();
-        let seconds = now.at_s - self.last.at_s;
+        let (seconds, scraped_s) = (now.at_s - self.last.at_s, now.scraped_at_s - self.last.scraped_at_s);
         let since = |of: fn(&Reading) -> Option<f64>| Some((of(&now)? - of(&self.last)?).max(0.0));
         self.series.samples.push(NodeSample {
             at_s: now.at_s,
             cpu_cores: since(|reading| reading.cpu_us).map(|micros| micros / 1e6 / seconds),
             resident_bytes: now.resident_bytes,
-            written_bytes_per_s: since(|reading| reading.written_bytes).map(|bytes| bytes / seconds),
+            written_bytes_per_s: since(|reading| reading.written_bytes).map(|bytes| bytes / scraped_s),
             flushes: since(|reading| reading.flushes),
             compactions: since(|reading| reading.compactions),
         });
         self.last = now;
-    }
-
-    fn finish(mut self) -> NodeSeries {
-        let cpu_us = self.pid.and_then(cpu_us);
-        self.series.cpu_us_per_request = cpu_us.zip(self.first_cpu_us).map(|(end, begin)| end - begin);
-        self.series
     }
 }
 
@@ -172,7 +177,26 @@ fn resident_bytes(pid: u32) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
+
+    /// The first reading waited for the metrics, while the load ran already.
+    #[test]
+    fn cpu_time_counts_while_metrics_are_slow() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = Target::parse(&format!("http://{}", server.local_addr().unwrap())).unwrap();
+        let own = std::process::id();
+        let used_us = || cpu_us(own).unwrap();
+        let sampler = Sampler::start(&target, Some(own));
+        let (before_us, worked_us) = (used_us(), 50_000.0);
+        while used_us() < before_us + worked_us {
+            std::hint::spin_loop();
+        }
+        drop(server); // The first request for metrics has waited until here, if the thread runs already.
+        let found_us = sampler.finish().cpu_us_per_request.unwrap();
+        assert!(found_us >= worked_us, "{found_us} of {worked_us} us");
+    }
 
     #[test]
     fn processes_are_read_whatever_their_name() {

@@ -1,7 +1,9 @@
 use std::path::{Path, PathBuf};
 
 use super::figures::{Figure, figures_of, whole};
-use super::judge::{CHANGE_MIN, Change, Design, Kind, LEVEL, Side, Told, Verdict, judge};
+use super::judge::{
+    CHANGE_MIN, Change, Design, INTERVAL_ROUNDS_MIN, Kind, LEVEL, Side, Told, Verdict, judge, median,
+};
 use super::permutation::EXACT_ROUNDS_MAX;
 use super::profiles::compare_profiles;
 use super::settings::{described, differences, disturbed, source};
@@ -132,7 +134,7 @@ fn method(figures: usize, design: Design) -> String {
     format!(
         "The unit is the round: each value is that of a whole run, the median of all rounds with its interval. The change is the \
          median over pairs of rounds ({pairs}), so it is not exactly that of the two medians. A change is told if a permutation test on ranks{blocks} (exact for up to {EXACT_ROUNDS_MAX} rounds of both sides), corrected by Holm for {figures} figures, gives p < {LEVEL}, \
-         and if it is at least {:.0} %. Intervals are of 95 % each.",
+         and if it is at least {:.0} %. Intervals are of 95 % each; that of a side with fewer than {INTERVAL_ROUNDS_MIN} rounds is all that was seen there.",
         CHANGE_MIN * 100.0
     )
 }
@@ -289,11 +291,10 @@ fn spectrum(runs: &[&Run]) -> Vec<(f64, f64)> {
         whole(runs).map(|run| &run.spectrum).filter(|spectrum| !spectrum.is_empty()).collect();
     let points = spectra.iter().map(|spectrum| spectrum.len()).min().unwrap_or(0);
     let at = |point: usize| {
-        let mut values: Vec<f64> = spectra.iter().map(|spectrum| spectrum[point].1).collect();
-        values.sort_by(f64::total_cmp);
-        (spectra[0][point].0, values[values.len() / 2])
+        let values: Vec<f64> = spectra.iter().map(|spectrum| spectrum[point].1).collect();
+        Some((spectra[0][point].0, median(&values)?))
     };
-    (0..points).map(at).collect()
+    (0..points).filter_map(at).collect()
 }
 
 #[cfg(test)]

@@ -72,6 +72,26 @@ fn an_interrupted_round_is_in_no_spectrum() {
     }
 }
 
+/// The larger one of two was told as their median.
+#[test]
+fn the_spectrum_of_two_rounds_is_in_their_middle() {
+    let mut report = with_rounds(fixture::report(), 2, |_| 1.0);
+    for (run, micros) in report.runs.iter_mut().zip([10.0, 30.0]) {
+        run.spectrum = vec![(50.0, micros)];
+    }
+    assert_eq!(compared(&report, &report).runs[0].spectra, [vec![(50.0, 20.0)], vec![(50.0, 20.0)]]);
+}
+
+#[test]
+fn what_an_interval_of_few_rounds_is_gets_told() {
+    let report = with_rounds(fixture::report(), 8, |_| 1.0);
+    let told = compared(&report, &report).remarks.pop().expect("the method");
+    assert!(
+        told.ends_with("of 95 % each; that of a side with fewer than 6 rounds is all that was seen there."),
+        "{told}"
+    );
+}
+
 #[test]
 fn a_side_that_fails_is_named_for_its_latencies_are_those_of_failures() {
     let before = with_rounds(fixture::report(), 8, |_| 1.0);

@@ -214,8 +214,11 @@ fn drift(values: &[f64]) -> f64 {
     }
 }
 
-/// The interval of the median by order statistics, which asks nothing of the distribution; with fewer than six rounds,
-/// which cannot have one, all that was seen.
+/// Fewer rounds have no interval of the median at [`CONFIDENCE`].
+pub(super) const INTERVAL_ROUNDS_MIN: usize = 6;
+
+/// The interval of the median by order statistics, which asks nothing of the distribution; with fewer rounds than
+/// [`INTERVAL_ROUNDS_MIN`], all that was seen.
 fn side(values: &[f64]) -> Option<Side> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -241,7 +244,7 @@ fn outside(count: usize) -> usize {
     }
 }
 
-fn median(values: &[f64]) -> Option<f64> {
+pub(super) fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let upper = sorted.len() / 2;

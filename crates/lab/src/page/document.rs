@@ -8,6 +8,7 @@ use super::groups::groups;
 use super::words::{bytes, date, escape};
 use super::{embedded, stage, summary};
 use crate::record::{Machine, Report};
+use crate::stats::HELD_S;
 
 const SCRIPT: &str = include_str!("assets/page.js");
 /// The rows of the summary lead to the stages as well: more of them need no second list.
@@ -110,7 +111,10 @@ fn about(report: &Report) -> String {
     );
     row(
         "over time",
-        "a latency is drawn at the time at which its request was due; requests a second and errors at the time at which they ended",
+        &format!(
+            "a latency is drawn at the time at which its request was due, or {HELD_S} s before it ended if that is later; requests a \
+             second and errors at the time at which they ended"
+        ),
     );
     row(
         "heat map",

@@ -24,6 +24,7 @@ fn the_page_holds_its_report_and_needs_no_network() {
         "<a href=\"#stage-1\">get at 1,000/s</a>",
         "1,000 requests were due by the end and had no answer; no percentile contains them. 3 of them are errors.",
         "A request whose connection broke has none",
+        "was due, or 3 s before it ended if that is later",
         "6.40 ms",
         "class=\"mark flush\"",
         "Errors, share of requests",

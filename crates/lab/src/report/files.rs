@@ -11,7 +11,7 @@ use crate::engine::Watcher;
 use crate::error::{LabError, Outcome};
 use crate::files;
 use crate::http::Method;
-use crate::stats::{self, Class, Latencies, Limit, SECOND_NS, Second};
+use crate::stats::{self, Class, HELD_S, Latencies, Limit, SECOND_NS, Second};
 
 /// What the percentiles of the JSON are.
 const PERCENTILES: [(&str, f64); 7] = [
@@ -167,6 +167,9 @@ impl HdrLog {
         log_builder()
             .add_comment("[Histogram log format version 1.3]")
             .add_comment("[corrected latencies in nanoseconds; Interval_Max in milliseconds]")
+            .add_comment(&format!(
+                "[a latency is in the second in which its request was due, or {HELD_S} s before it ended if that is later]"
+            ))
             .with_start_time(UNIX_EPOCH + Duration::from_millis(started_unix_ms))
             .begin_log_with(&mut bytes, &mut serializer)?;
         bytes.extend_from_slice(&self.lines);
@@ -249,6 +252,7 @@ mod tests {
             text.contains("StartTime: 1700000000.125"),
             "when the run began, not when it was written: {text}"
         );
+        assert!(text.contains(" due, or 3 s before it ended if that is later]\n"), "{text}");
         let lines: Vec<&str> = text.lines().filter(|line| line.contains("HISTFAAA")).collect();
         assert_eq!(lines.len(), 3, "{text}");
         assert!(lines[1].starts_with("1.000,1.000,5."), "{text}");

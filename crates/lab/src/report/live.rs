@@ -3,10 +3,8 @@ use std::io::{IsTerminal, Write, stderr};
 use hdrhistogram::Histogram;
 
 use crate::engine::Watcher;
-use crate::stats::{INTERVAL_NS, INTERVALS_HELD, SECOND_NS, Second};
+use crate::stats::{HELD_S, Second};
 use crate::units::{format_metric, format_time_us};
-
-const HELD_S: u64 = INTERVALS_HELD as u64 * INTERVAL_NS / SECOND_NS;
 
 /// One line on a terminal that follows the run, and that is gone when the result is printed. It is on standard error:
 /// standard output has wrk's text and nothing else.
@@ -64,7 +62,7 @@ mod tests {
     fn the_line_says_what_a_second_was_like() {
         let second = Second {
             number: 2,
-            length_ns: SECOND_NS,
+            length_ns: crate::stats::SECOND_NS,
             completed: 1500,
             errors: 3,
             errors_by_kind: [0, 3, 0],

@@ -13,6 +13,8 @@ const INTERVALS_A_SECOND: u64 = 10;
 /// when it was, not later. Requests that wait even longer are counted in the oldest interval that is held.
 pub(crate) const INTERVALS_HELD: usize = 30;
 pub(crate) const SECOND_NS: u64 = INTERVAL_NS * INTERVALS_A_SECOND;
+/// The same in seconds.
+pub(crate) const HELD_S: u64 = INTERVALS_HELD as u64 / INTERVALS_A_SECOND;
 
 /// What one thread saw in one interval. Threads hand them over whole and get empty ones back, so that nothing is
 /// merged or cleared on the thread that keeps the schedule.

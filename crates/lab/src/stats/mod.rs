@@ -19,7 +19,7 @@ pub(crate) use connection_error::ConnectionError;
 pub(crate) use cpu::{StealMeter, busy_ticks, thread_cpu_ns};
 pub(crate) use due::Due;
 pub(crate) use failures::Failures;
-pub(crate) use interval::{INTERVAL_NS, INTERVALS_HELD, Interval, Over, SECOND_NS, Second, Seconds};
+pub(crate) use interval::{HELD_S, INTERVAL_NS, INTERVALS_HELD, Interval, Over, SECOND_NS, Second, Seconds};
 #[cfg(test)]
 pub(crate) use latencies::ns_histogram;
 pub(crate) use latencies::{Latencies, in_micros};

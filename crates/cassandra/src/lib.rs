@@ -8,7 +8,7 @@
 //! - `schema`: keyspaces and tables; `tables`: their columns; `making`: who waits for them; `keyspace`: the statements of one of them
 //! - `service`: the operations
 //! - `read`: of one key; `write`: by the newest timestamp; `decide`: writes that Cassandra decides about
-//! - `upload`, `pieces`: values that do not fit into a row; `sweep`: pieces that no row names any more
+//! - `upload`, `pieces`: values that do not fit into a row; `sweep`: pieces that no row names any more; `unnamed`: which
 //! - `range`: keys in their order
 //! - `row`: what is in a row; `clock`: versions; `lifetime`: when values end; `consistency`: how many copies answer
 //! - `synced`: whether what is acknowledged is on disk; `one_node`: what one node alone is asked
@@ -48,6 +48,7 @@ mod start_error;
 mod sweep;
 mod synced;
 mod tables;
+mod unnamed;
 mod upload;
 mod warnings;
 mod watch;

@@ -19,7 +19,7 @@ impl Shared {
 
     fn own_metrics(&self) -> Vec<Metric> {
         let counts = &self.counts;
-        [
+        let mut metrics: Vec<Metric> = [
             (
                 "ladoga_cassandra_statements_total",
                 "Statements that were sent to Cassandra.",
@@ -42,7 +42,13 @@ impl Shared {
             ),
         ]
         .map(counter)
-        .into()
+        .into();
+        metrics.push(Metric::gauge(
+            "ladoga_cassandra_pieces_unnamed",
+            "Large values that no row named when the door looked last, and whose pieces are removed later.",
+            counts.unnamed.load(Ordering::Relaxed),
+        ));
+        metrics
     }
 
     fn driver_metrics(&self) -> Vec<Metric> {

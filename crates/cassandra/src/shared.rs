@@ -73,6 +73,8 @@ pub(crate) struct Counts {
     pub(crate) failures: AtomicU64,
     pub(crate) contended: AtomicU64,
     pub(crate) swept: AtomicU64,
+    /// Not a count: how many large values without a row the last look found.
+    pub(crate) unnamed: AtomicU64,
 }
 
 impl Shared {

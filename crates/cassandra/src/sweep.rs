@@ -4,12 +4,13 @@
 //! values from time to time. What two looks find unnamed, with the time in between for which readers may go on, is removed, once nothing
 //! is left anywhere of a row that names it. Several doors may do so at the same time: what is removed twice is removed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::stream::{StreamExt, iter};
 use ladoga_model::Replicas;
 use ladoga_service::Error;
 use scylla::statement::Consistency;
@@ -20,70 +21,40 @@ use crate::keyspace::{Keyspace, UploadName};
 use crate::read::{Part, not_ours};
 use crate::row::decode_version;
 use crate::shared::Shared;
-use crate::upload::age_ms;
+use crate::unnamed::Unnamed;
 
-/// So many large values without a row are remembered in a keyspace; others wait for the next look.
-const UNNAMED_MAX: usize = 65_536;
 /// There are so many looks in the time for which pieces are kept.
-const LOOKS: u64 = 4;
+pub(crate) const LOOKS: u64 = 4;
 /// So many large values are read from the list at a time.
 const PAGE_ROWS: usize = 256;
+/// The rows of so many of them are read at a time, and the pieces of so many removed: one after the other, a door would not keep up with
+/// what is written.
+const STATEMENTS_MAX: usize = 16;
 
-/// When a look found values first that no row names, nor ever will.
+/// What a look could not do.
 #[derive(Default)]
-struct Unnamed(HashMap<UploadName, u64>);
-
-impl Unnamed {
-    /// Since when looks know that no row names a value, of which one finds now whether a row does. `None` as long as one may name it
-    /// still: it could do so, and be replaced, between two looks. What is named is forgotten, whatever becomes of the look.
-    fn since_ms(&mut self, name: &UploadName, is_named: bool, now_ms: u64, keep_ms: u64) -> Option<u64> {
-        if is_named {
-            self.0.remove(name);
-            return None;
-        }
-        let is_over = age_ms(name, now_ms) >= keep_ms;
-        is_over.then(|| self.0.get(name).copied().unwrap_or(now_ms))
-    }
-
-    fn note(&mut self, name: UploadName, since_ms: u64) {
-        if self.0.len() < UNNAMED_MAX {
-            self.0.insert(name, since_ms);
-        }
-    }
-}
-
-/// What a look has come to.
-#[derive(Default)]
-struct Look {
-    unnamed: Unnamed,
+struct PassedOver {
     /// How many buckets and large values could not be looked at, and why not, of the first one.
-    passed_over: u64,
+    count: u64,
     why: Option<Error>,
+    /// Buckets of which not all was looked at.
+    buckets: BTreeSet<i32>,
 }
 
-impl Look {
-    fn pass_over(&mut self, why: Error) {
-        self.passed_over += 1;
+impl PassedOver {
+    fn add(&mut self, why: Error) {
+        self.count += 1;
         self.why.get_or_insert(why);
     }
-
-    /// What is known of a value from before stays if it could not be looked at.
-    fn pass_over_value(&mut self, name: UploadName, before: &Unnamed, why: Error) {
-        if let Some(&since_ms) = before.0.get(&name) {
-            self.unnamed.note(name, since_ms);
-        }
-        self.pass_over(why);
-    }
 }
 
-/// How a row is read that may name pieces which are removed if it does not. Both ways, however this door writes: there may be rows from
-/// before that was changed.
-const LAST_LOOKS: [Consistency; 2] = [
-    // A lightweight transaction that some have accepted, and that was not finished, is finished by this, or can be no more.
-    Consistency::Serial,
-    // A plain row need not be on more than one of the nodes, and that one may have been away.
-    Consistency::All,
-];
+/// A row that may name pieces is read in both ways before they are removed, however this door writes: there may be rows from before that
+/// was changed.
+///
+/// A lightweight transaction that some have accepted, and that was not finished, is finished by this, or can be no more.
+const LAST_LOOK_DECIDED: Consistency = Consistency::Serial;
+/// A plain row need not be on more than one of the nodes, and that one may have been away.
+const LAST_LOOK_PLAIN: Consistency = Consistency::All;
 
 /// Looks for as long as the driver is there.
 pub(crate) async fn sweep(shared: Weak<Shared>) {
@@ -95,20 +66,30 @@ pub(crate) async fn sweep(shared: Weak<Shared>) {
         };
         tokio::time::sleep(Duration::from_millis(pause_ms)).await;
         let Some(shared) = shared.upgrade() else { return };
+        let mut waiting = 0;
         for keyspace in shared.existing_keyspaces().await {
             let (from, replicas) = (keyspace.from, Replicas::majority_of(keyspace.from));
             let at =
                 At { session: Arc::clone(&shared.session), shared: Arc::clone(&shared), keyspace, replicas };
-            let before = unnamed.entry(from).or_default();
-            let Look { unnamed, passed_over, why } = at.look(before).await;
-            *before = unnamed;
-            if let Some(error) = why {
+            let unnamed = unnamed.entry(from).or_default();
+            let (passed_over, left_out) = at.look(unnamed).await;
+            waiting += unnamed.count() + left_out;
+            if let Some(error) = passed_over.why {
                 tracing::warn!(
-                    %error, passed_over, copies = from,
+                    %error, passed_over = passed_over.count, copies = from,
                     "it is not known of all large values whether rows name their pieces; it is looked again later"
                 );
             }
+            if left_out > 0 {
+                tracing::warn!(
+                    left_out,
+                    noted = unnamed.count(),
+                    copies = from,
+                    "more large values are without a row than a door notes; the pieces of the others are removed later"
+                );
+            }
         }
+        shared.counts.unnamed.store(waiting, Ordering::Relaxed);
     }
 }
 
@@ -134,37 +115,38 @@ impl Shared {
 }
 
 impl At {
-    /// Removes what was unnamed long enough; answers what is unnamed now. What cannot be looked at holds up nothing else.
-    async fn look(&self, before: &mut Unnamed) -> Look {
-        let mut look = Look::default();
+    /// Removes what was unnamed long enough, and notes what is unnamed now. What cannot be looked at holds up nothing else. Answers what
+    /// that was, and how many there was no room to note.
+    async fn look(&self, unnamed: &mut Unnamed) -> (PassedOver, u64) {
+        let mut passed_over = PassedOver::default();
         for bucket in 0..self.keyspace.meta.buckets {
-            if let Err(error) = self.look_in(bucket, before, &mut look).await {
-                let names = before.0.keys().filter(|name| self.keyspace.bucket(&name.key) == bucket);
-                for name in names {
-                    let since_ms = before.0[name];
-                    look.unnamed.note(name.clone(), since_ms);
-                }
-                look.pass_over(error);
+            if let Err(error) = self.look_in(bucket, unnamed, &mut passed_over).await {
+                passed_over.buckets.insert(bucket);
+                passed_over.add(error);
             }
         }
-        look
+        let left_out = unnamed.end_look(&passed_over.buckets);
+        (passed_over, left_out)
     }
 
-    async fn look_in(&self, bucket: i32, before: &mut Unnamed, look: &mut Look) -> Result<(), Error> {
+    async fn look_in(
+        &self,
+        bucket: i32,
+        unnamed: &mut Unnamed,
+        passed_over: &mut PassedOver,
+    ) -> Result<(), Error> {
         let mut last = (Bytes::new(), Bytes::new());
         loop {
             let rows = self.uploads(bucket, &last).await?;
             let is_last = rows.len() < PAGE_ROWS;
+            let mut names = Vec::with_capacity(rows.len());
             for (key, upload) in &rows {
-                let Some(upload) = decode_version(upload) else {
-                    look.pass_over(not_ours(key));
-                    continue;
-                };
-                let name = UploadName { key: Bytes::copy_from_slice(key), upload };
-                if let Err(error) = self.look_at(&name, before, look).await {
-                    look.pass_over_value(name, before, error);
+                match decode_version(upload) {
+                    Some(upload) => names.push(UploadName { key: Bytes::copy_from_slice(key), upload }),
+                    None => passed_over.add(not_ours(key)),
                 }
             }
+            self.look_at(bucket, names, unnamed, passed_over).await;
             match rows.into_iter().next_back() {
                 Some(row) if !is_last => last = row,
                 _ => return Ok(()),
@@ -185,86 +167,74 @@ impl At {
         rows.map(|row| row.map_err(|error| wrong(&error))).collect()
     }
 
-    async fn look_at(&self, name: &UploadName, before: &mut Unnamed, look: &mut Look) -> Result<(), Error> {
-        let is_named = self.is_named(name, Consistency::Quorum).await?;
+    async fn look_at(
+        &self,
+        bucket: i32,
+        names: Vec<UploadName>,
+        unnamed: &mut Unnamed,
+        passed_over: &mut PassedOver,
+    ) {
+        let reads: Vec<_> = names.into_iter().map(|name| self.clone().read_row_of(name)).collect();
+        let read: Vec<_> = iter(reads).buffer_unordered(STATEMENTS_MAX).collect().await;
         let (now_ms, keep_ms) = (self.shared.clock.wall_ms(), self.shared.settings.pieces_keep_ms);
-        let Some(since_ms) = before.since_ms(name, is_named, now_ms, keep_ms) else { return Ok(()) };
-        if now_ms.saturating_sub(since_ms) < keep_ms {
-            look.unnamed.note(name.clone(), since_ms);
-            return Ok(());
-        }
-        for consistency in LAST_LOOKS {
-            if self.is_named(name, consistency).await? {
-                before.0.remove(name);
-                return Ok(());
+        let mut over = Vec::new();
+        for (name, is_named) in read {
+            match is_named {
+                Ok(is_named) => {
+                    if unnamed.note(bucket, &name, is_named, now_ms, keep_ms) {
+                        over.push(name);
+                    }
+                }
+                Err(error) => {
+                    unnamed.keep(&name);
+                    passed_over.add(error);
+                }
             }
         }
-        self.remove_pieces(name).await?;
-        self.shared.counts.swept.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+        for (name, removed) in self.remove_unnamed(over).await {
+            match removed {
+                Ok(()) => unnamed.forget(&name),
+                Err(error) => passed_over.add(error),
+            }
+        }
+    }
+
+    async fn read_row_of(self, name: UploadName) -> (UploadName, Result<bool, Error>) {
+        let is_named = self.is_named(&name, Consistency::Quorum).await;
+        (name, is_named)
+    }
+
+    /// Removes the pieces of those that no row names after all.
+    async fn remove_unnamed(&self, names: Vec<UploadName>) -> Vec<(UploadName, Result<(), Error>)> {
+        let mut ended = Vec::with_capacity(names.len());
+        let mut left = Vec::with_capacity(names.len());
+        // One after the other: Cassandra decides about one at a time in a bucket, and others are in the way of clients' writes.
+        for name in names {
+            match self.is_named(&name, LAST_LOOK_DECIDED).await {
+                Ok(false) => left.push(name),
+                named => ended.push((name, named.map(drop))),
+            }
+        }
+        let removals: Vec<_> = left.into_iter().map(|name| self.clone().remove_if_unnamed(name)).collect();
+        ended.extend(iter(removals).buffer_unordered(STATEMENTS_MAX).collect::<Vec<_>>().await);
+        ended
+    }
+
+    async fn remove_if_unnamed(self, name: UploadName) -> (UploadName, Result<(), Error>) {
+        let removed = async {
+            if !self.is_named(&name, LAST_LOOK_PLAIN).await? {
+                self.remove_pieces(&name).await?;
+                self.shared.counts.swept.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(())
+        };
+        let removed = removed.await;
+        (name, removed)
     }
 
     /// Whether the row of the key names these pieces.
     async fn is_named(&self, name: &UploadName, consistency: Consistency) -> Result<bool, Error> {
         let row = self.row(&name.key, Part::Mark, consistency).await?;
         Ok(row.and_then(|row| row.mark.upload) == Some(name.upload))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use ladoga_model::{HybridClock, Version};
-
-    use super::*;
-    use crate::upload::may_be_named;
-
-    const KEEP_MS: u64 = 3_600_000;
-    const LOOK_MS: u64 = KEEP_MS / LOOKS;
-    /// As far as the clock of a door may be ahead, and as long as a row may be on its way.
-    const MARGIN_MS: u64 = 120_000;
-    const BEGAN_MS: u64 = 1_700_000_000_000;
-
-    fn upload() -> UploadName {
-        let upload = Version { timestamp: HybridClock::at_wall_ms(BEGAN_MS), node: 1 };
-        UploadName { key: Bytes::from_static(b"key"), upload }
-    }
-
-    /// When it is removed, as long as each look finds it unnamed.
-    fn removed_ms(first_look_ms: u64) -> u64 {
-        let (name, mut unnamed) = (upload(), Unnamed::default());
-        let mut looks = (first_look_ms..).step_by(LOOK_MS as usize);
-        let is_over = |now_ms: &u64| {
-            let since_ms = unnamed.since_ms(&name, false, *now_ms, KEEP_MS);
-            unnamed.0.extend(since_ms.map(|since_ms| (name.clone(), since_ms)));
-            since_ms.is_some_and(|since_ms| now_ms - since_ms >= KEEP_MS)
-        };
-        looks.find(is_over).expect("it is removed")
-    }
-
-    /// A value of an hour's upload was stored without its first pieces, and what was named and replaced between two looks was gone before
-    /// its readers had their hour.
-    #[test]
-    fn pieces_stay_for_an_hour_after_a_row_may_have_named_them() {
-        let mut times_ms = BEGAN_MS..=BEGAN_MS + 2 * KEEP_MS;
-        let last_ms = times_ms.rfind(|now_ms| may_be_named(&upload(), *now_ms, KEEP_MS));
-        let last_ms = last_ms.expect("a row that is in time") + MARGIN_MS;
-        assert!(last_ms > BEGAN_MS + KEEP_MS / 4);
-        for first_look_ms in [BEGAN_MS, BEGAN_MS + 1, BEGAN_MS + LOOK_MS - 1] {
-            let removed_ms = removed_ms(first_look_ms);
-            assert!(removed_ms >= last_ms + KEEP_MS, "{first_look_ms}");
-            assert!(removed_ms <= BEGAN_MS + 2 * KEEP_MS + 2 * LOOK_MS, "{first_look_ms}");
-        }
-        let long_after_ms = BEGAN_MS + 10 * KEEP_MS;
-        assert_eq!(removed_ms(long_after_ms), long_after_ms + KEEP_MS);
-    }
-
-    #[test]
-    fn what_a_row_names_is_unnamed_no_longer() {
-        let (name, mut unnamed) = (upload(), Unnamed::default());
-        let now_ms = BEGAN_MS + 10 * KEEP_MS;
-        unnamed.0.insert(name.clone(), now_ms);
-        assert_eq!(unnamed.since_ms(&name, false, now_ms + 1, KEEP_MS), Some(now_ms));
-        assert_eq!(unnamed.since_ms(&name, true, now_ms + 2, KEEP_MS), None);
-        assert_eq!(unnamed.since_ms(&name, false, now_ms + 3, KEEP_MS), Some(now_ms + 3));
     }
 }

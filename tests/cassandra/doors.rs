@@ -138,6 +138,34 @@ fn a_range_has_short_long_and_large_values_in_order() {
     }
 }
 
+/// Those before them can take hours, and a range broke off at a value that was replaced meanwhile once its pieces had been removed, or had
+/// it as if it was there.
+#[test]
+fn a_range_has_large_values_as_they_are_when_their_turn_has_come() {
+    let Some(door) = door(|launch| launch) else { return };
+    let (first, before, after) = (value(1, 48 << 20), value(2, 1 << 20), value(3, 2 << 20));
+    let mut changes = door.connect();
+    for query in ["prefix=key", "prefix=key&limit=3"] {
+        changes.put("key1-first", &first);
+        ["key2-deleted", "key3-large", "key4-short"].iter().for_each(|key| changes.put(key, &before));
+        let mut connection = door.connect();
+        connection.send_request("GET", &format!("/v0/entities?{query}"), None);
+        assert_eq!(connection.response_head().status, 200);
+        // Far more of the first value than connections hold is not sent yet.
+        changes.delete("key2-deleted");
+        changes.put("key3-large", &after);
+        changes.put("key4-short", b"short");
+        for (key, expected) in
+            [("key1-first", &first[..]), ("key3-large", &after[..]), ("key4-short", &b"short"[..])]
+        {
+            let (found, read) = connection.next_record().expect("a record").expect("there is one more");
+            assert_eq!(String::from_utf8_lossy(&found), key, "{query}");
+            assert!(read == expected, "{key}: {} bytes instead of {}", read.len(), expected.len());
+        }
+        assert_eq!(connection.next_record().expect("an end"), None);
+    }
+}
+
 #[test]
 fn pieces_that_no_row_names_are_removed_and_others_stay() {
     let keep = |launch: Launch| launch.env("LADOGA_CASSANDRA_PIECES_KEEP_MS", "30000");

@@ -68,7 +68,7 @@ impl RangePieces {
             && self.large.is_none()
             && let Some(record) = self.ready.pop_front()
         {
-            self.write_record(&mut out, record);
+            self.write_record(&mut out, record).await.map_err(of_store)?;
         }
         if self.ready.is_empty() && self.large.is_none() && self.is_at_end() {
             self.format.end(&mut out);
@@ -81,7 +81,17 @@ impl RangePieces {
         self.left == 0 || self.merge.is_at_end()
     }
 
-    fn write_record(&mut self, out: &mut Vec<u8>, Record { key, mark, value }: Record) {
+    async fn write_record(&mut self, out: &mut Vec<u8>, mut record: Record) -> Result<(), Error> {
+        if matches!(record.value, RecordValue::InPieces(_)) {
+            match self.at.as_it_is_now(record).await? {
+                Some(now) => record = now,
+                None => {
+                    self.left += 1;
+                    return Ok(());
+                }
+            }
+        }
+        let Record { key, mark, value } = record;
         match value {
             RecordValue::Inline(value) => self.format.record(out, &key, mark.stamp, &value),
             RecordValue::Unread => self.format.record(out, &key, mark.stamp, &[]),
@@ -90,6 +100,7 @@ impl RangePieces {
                 self.large = Some(ValuePieces::new(self.at.clone(), name, mark.length));
             }
         }
+        Ok(())
     }
 
     async fn write_large(&mut self, out: &mut Vec<u8>) -> Result<(), StoreError> {

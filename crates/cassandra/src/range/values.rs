@@ -6,8 +6,9 @@ use ladoga_service::Error;
 
 use super::record::{MergedRow, Record, RecordValue, STATEMENTS_MAX};
 use crate::at::{At, Column};
+use crate::consistency::consistency;
 use crate::failure::unreachable;
-use crate::read::inline;
+use crate::read::{Part, inline};
 use crate::row::Mark;
 
 /// Rows with their values, by key.
@@ -54,6 +55,19 @@ impl At {
         }
         let mut found = self.run_of_values(bucket, run).await?;
         rows.into_iter().filter_map(|row| with_value(row, &mut found).transpose()).collect()
+    }
+
+    /// The record of a value in pieces whose turn has come, if there is one still. Those before it may have taken hours, and pieces are
+    /// there for one after a value was replaced or deleted.
+    pub(super) async fn as_it_is_now(&self, Record { key, .. }: Record) -> Result<Option<Record>, Error> {
+        let row = self.row(&key, Part::Whole, consistency(self.replicas)).await?;
+        let now_ms = self.shared.clock.wall_ms();
+        let Some(row) = row.filter(|row| !row.mark.stamp.is_expired(now_ms)) else { return Ok(None) };
+        let mut record = Record::unread(key, row.mark);
+        if record.unread_bytes().is_some() {
+            record.value = RecordValue::Inline(inline(&record.key, row.value, &row.mark)?);
+        }
+        Ok(Some(record))
     }
 
     async fn run_of_values(self, bucket: i32, run: Run) -> Result<Found, Error> {

@@ -49,7 +49,7 @@ pub(crate) struct Entities {
     /// A page of a bucket, from a key on or back to it.
     pub(crate) page: Prepared,
     pub(crate) page_back: Prepared,
-    /// Rows between two keys, with their values.
+    /// Some rows of a bucket, with their values.
     pub(crate) values: Prepared,
     pub(crate) put: Prepared,
     pub(crate) delete: Prepared,
@@ -127,11 +127,7 @@ impl Preparing<'_> {
             page: self.page("ASC").await?,
             page_back: self.page("DESC").await?,
             values: self
-                .read(
-                    "SELECT key, etag, value FROM",
-                    "entities",
-                    "WHERE bucket = ? AND key >= ? AND key <= ?",
-                )
+                .read("SELECT key, etag, value FROM", "entities", "WHERE bucket = ? AND key IN ?")
                 .await?,
             put: self
                 .write(

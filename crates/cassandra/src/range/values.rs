@@ -14,32 +14,31 @@ use crate::row::Mark;
 /// Rows with their values, by key.
 type Found = HashMap<Bytes, (Mark, Column)>;
 
-/// From the first to the last key of those in a bucket whose values are not read yet.
-#[derive(Default)]
-struct Run(Option<(Bytes, Bytes)>);
+/// The values of so many rows of a bucket are read at a time, as many as a page has.
+const KEYS_MAX: usize = 64;
 
-impl Run {
-    fn add(&mut self, key: &Bytes) {
-        let (first, last) = self.0.get_or_insert_with(|| (key.clone(), key.clone()));
-        if key < first {
-            *first = key.clone();
-        } else if key > last {
-            *last = key.clone();
-        }
+/// Rows of one bucket whose values are read at a time.
+type Wanted = (i32, Vec<Bytes>);
+
+/// The rows whose values are not read yet, some of a bucket at a time: these and no others. Between two of them there may be any number by
+/// now.
+fn wanted<'r>(rows: impl IntoIterator<Item = (i32, &'r Record)>) -> Vec<Wanted> {
+    let mut keys: BTreeMap<i32, Vec<Bytes>> = BTreeMap::new();
+    for (bucket, row) in rows.into_iter().filter(|(_, row)| row.unread_bytes().is_some()) {
+        keys.entry(bucket).or_default().push(row.key.clone());
     }
+    let some = |(bucket, keys): (i32, Vec<Bytes>)| {
+        let some: Vec<Wanted> = keys.chunks(KEYS_MAX).map(|keys| (bucket, keys.to_vec())).collect();
+        some
+    };
+    keys.into_iter().flat_map(some).collect()
 }
 
 impl At {
     /// Reads the values that are not read yet. What has been deleted meanwhile is left out, and what was written is as it is now.
     pub(super) async fn values(&self, rows: Vec<MergedRow>) -> Result<Vec<MergedRow>, Error> {
-        let mut runs: BTreeMap<i32, Run> = BTreeMap::new();
-        for MergedRow { bucket, row } in rows.iter().filter(|merged| merged.row.unread_bytes().is_some()) {
-            runs.entry(*bucket).or_default().add(&row.key);
-        }
-        let reads = runs.into_iter().map(|(bucket, run)| self.clone().run_of_values(bucket, run));
-        let reads: Vec<_> = reads.collect();
-        let runs: Vec<Found> = iter(reads).buffer_unordered(STATEMENTS_MAX).try_collect().await?;
-        let mut found: Found = runs.into_iter().flatten().collect();
+        let wanted = wanted(rows.iter().map(|MergedRow { bucket, row }| (*bucket, row)));
+        let mut found = self.found(wanted).await?;
         let rows = rows.into_iter().filter_map(|MergedRow { bucket, row }| {
             let row = with_value(row, &mut found).transpose()?;
             Some(row.map(|row| MergedRow { bucket, row }))
@@ -49,11 +48,7 @@ impl At {
 
     /// The same of rows of one bucket.
     pub(super) async fn values_in(self, bucket: i32, rows: Vec<Record>) -> Result<Vec<Record>, Error> {
-        let mut run = Run::default();
-        for row in rows.iter().filter(|row| row.unread_bytes().is_some()) {
-            run.add(&row.key);
-        }
-        let mut found = self.run_of_values(bucket, run).await?;
+        let mut found = self.found(wanted(rows.iter().map(|row| (bucket, row)))).await?;
         rows.into_iter().filter_map(|row| with_value(row, &mut found).transpose()).collect()
     }
 
@@ -70,11 +65,15 @@ impl At {
         Ok(Some(record))
     }
 
-    async fn run_of_values(self, bucket: i32, run: Run) -> Result<Found, Error> {
-        let mut found = Found::new();
-        let Some((first, last)) = run.0 else { return Ok(found) };
-        let values = (bucket, &first[..], &last[..]);
-        let rows = self.rows(&self.keyspace.entities.values, values, self.read()).await?;
+    async fn found(&self, wanted: Vec<Wanted>) -> Result<Found, Error> {
+        let reads: Vec<_> = wanted.into_iter().map(|wanted| self.clone().some_values(wanted)).collect();
+        let found: Vec<Found> = iter(reads).buffer_unordered(STATEMENTS_MAX).try_collect().await?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    async fn some_values(self, (bucket, keys): Wanted) -> Result<Found, Error> {
+        let mut found = Found::with_capacity(keys.len());
+        let rows = self.rows(&self.keyspace.entities.values, (bucket, keys), self.read()).await?;
         let wrong = |error: &dyn std::fmt::Display| unreachable(format_args!("Cassandra's answer: {error}"));
         for row in rows.rows::<(Bytes, Column, Column)>().map_err(|error| wrong(&error))? {
             let (key, etag, value) = row.map_err(|error| wrong(&error))?;
@@ -99,3 +98,7 @@ fn with_value(row: Record, found: &mut Found) -> Result<Option<Record>, Error> {
     }
     Ok(Some(row))
 }
+
+#[cfg(test)]
+#[path = "values_tests.rs"]
+mod tests;

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use ladoga_cassandra_nodes::{CommitLogSync, Nodes, Setup};
 
-use crate::cql::Cql;
+use crate::cql::{Cql, replication};
 use crate::quorum::{door_with, serves};
 use crate::support::{
     Connection, Launch, Node, cassandra, entity, on_cassandra, value, wait_for, wait_until,
@@ -44,7 +44,7 @@ fn doors_that_start_at_the_same_moment(nodes: &Nodes) {
     }
 }
 
-/// Only requests with this number of copies made a door look there.
+/// Only requests with this number of copies made a door look there. Then it made tables in keyspaces that somebody else was about to make.
 fn pieces_are_swept_that_this_door_knows_nothing_of(nodes: &Nodes) {
     let small = |launch: Launch| launch.flag("--cassandra-keyspace", "small");
     let target = format!("{}&replicas=1/1", entity("key"));
@@ -54,8 +54,11 @@ fn pieces_are_swept_that_this_door_knows_nothing_of(nodes: &Nodes) {
     wait_until("a keyspace", || door.connect().request("PUT", &target, Some(&bytes)).status == 201);
     assert_eq!(door.connect().request("DELETE", &target, None).status, 202);
     door.stop();
+    let cql = Cql::to(&nodes.addresses());
+    cql.run(&[&format!("CREATE KEYSPACE small_rf2 {}", replication(2))]);
     let door = door_with(nodes, |launch| small(launch).env("LADOGA_CASSANDRA_PIECES_KEEP_MS", "200"));
     wait_until("the pieces that are removed", || metric(&door, "pieces_swept") == 1);
+    cql.run(&["CREATE TABLE small_rf2.meta (id text PRIMARY KEY)"]);
 }
 
 fn metric(door: &Node, name: &str) -> u64 {

@@ -90,14 +90,14 @@ impl Keyspace {
         Preparing { session, wanted, attempts }.keyspace(meta).await
     }
 
-    /// Of one that others have made: makes nothing.
+    /// Of one that others have made: makes nothing. None if they have not made all of it.
     pub(crate) async fn find(
         session: &Session,
         wanted: Wanted<'_>,
         attempts: &Arc<Attempts>,
-    ) -> Result<Keyspace, StartError> {
-        let meta = schema::find(session, wanted).await?;
-        Preparing { session, wanted, attempts }.keyspace(meta).await
+    ) -> Result<Option<Keyspace>, StartError> {
+        let Some(meta) = schema::find(session, wanted).await? else { return Ok(None) };
+        Preparing { session, wanted, attempts }.keyspace(meta).await.map(Some)
     }
 
     /// In which partition a key is. This must not change.

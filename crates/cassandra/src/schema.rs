@@ -77,6 +77,10 @@ impl Wanted<'_> {
         StartError::NoKeyspace { reason, cql: self.cql().join(";\n") + ";" }
     }
 
+    pub(crate) fn no_meta(&self) -> StartError {
+        self.not_now("its table meta is empty")
+    }
+
     fn not_now(&self, reason: impl std::fmt::Display) -> StartError {
         StartError::NotNow { keyspace: self.name(), reason: reason.to_string() }
     }
@@ -92,11 +96,10 @@ pub(crate) struct Meta {
 /// Makes the keyspace if it is missing.
 pub(crate) async fn prepare(session: &Session, wanted: Wanted<'_>) -> Result<Meta, StartError> {
     let replication = replication(session, wanted).await?;
-    if let Some(replication) = &replication {
-        check_replication(wanted, replication)?;
-        if let Some(meta) = meta(session, wanted).await? {
-            return Ok(meta);
-        }
+    if replication.is_some()
+        && let Some(meta) = find(session, wanted).await?
+    {
+        return Ok(meta);
     }
     // Whoever may make tables in a keyspace need not be allowed to make keyspaces.
     let skipped = usize::from(replication.is_some());
@@ -127,17 +130,14 @@ impl From<Unmade> for StartError {
 
 async fn made(session: &Session, wanted: Wanted<'_>, skipped: usize) -> Result<Meta, Unmade> {
     create(session, wanted, skipped).await?;
-    found(session, wanted).await
+    meta(session, wanted).await?.ok_or_else(|| Unmade { error: wanted.no_meta(), may_pass: true })
 }
 
-/// Of a keyspace that is there: makes nothing.
-pub(crate) async fn find(session: &Session, wanted: Wanted<'_>) -> Result<Meta, StartError> {
-    Ok(found(session, wanted).await?)
-}
-
-async fn found(session: &Session, wanted: Wanted<'_>) -> Result<Meta, Unmade> {
-    let empty = || Unmade { error: wanted.not_now("its table meta is empty"), may_pass: true };
-    meta(session, wanted).await?.ok_or_else(empty)
+/// Makes nothing. None if the keyspace, its table `meta` or the row in that is missing.
+pub(crate) async fn find(session: &Session, wanted: Wanted<'_>) -> Result<Option<Meta>, StartError> {
+    let Some(replication) = replication(session, wanted).await? else { return Ok(None) };
+    check_replication(wanted, &replication)?;
+    Ok(meta(session, wanted).await?)
 }
 
 async fn create(session: &Session, wanted: Wanted<'_>, skipped: usize) -> Result<(), Unmade> {

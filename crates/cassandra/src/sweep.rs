@@ -105,8 +105,10 @@ impl Shared {
             if keyspaces.iter().any(|keyspace| keyspace.from == from) {
                 continue;
             }
-            match Keyspace::prepare(&self.session, self.wanted(from), &self.attempts).await {
-                Ok(keyspace) => keyspaces.push(Arc::new(keyspace)),
+            // Nothing is made here: who makes a keyspace by hand may not have come to its tables yet.
+            match Keyspace::find(&self.session, self.wanted(from), &self.attempts).await {
+                Ok(Some(keyspace)) => keyspaces.push(Arc::new(keyspace)),
+                Ok(None) => tracing::debug!(copies = from, "a keyspace without tables has no pieces"),
                 Err(error) => tracing::warn!(%error, "pieces of values are not looked for in this keyspace"),
             }
         }

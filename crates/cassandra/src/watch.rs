@@ -56,7 +56,9 @@ impl Shared {
     /// Somebody has dropped a keyspace and made it anew, maybe with other buckets or to be written in another way: it is used as it is
     /// now, or not at all. It is not made here: who makes it by hand may not have come to the row of `meta` yet.
     async fn find_anew(&self, from: u32, slot: &Slot) -> Result<(), StartError> {
-        let found = Keyspace::find(&self.session, self.wanted(from), &self.attempts).await.map(Arc::new);
+        let wanted = self.wanted(from);
+        let found = Keyspace::find(&self.session, wanted, &self.attempts).await;
+        let found = found.and_then(|found| found.map(Arc::new).ok_or_else(|| wanted.no_meta()));
         slot.set(found.clone());
         found.map(drop)
     }

@@ -7,6 +7,7 @@ use scylla::policies::retry::RetryDecision;
 use tokio::time::Instant;
 
 use crate::latency::Latency;
+use crate::retries::Tried;
 
 /// Counts what the driver does for a statement: its own metrics leave out requests that it makes a second time because the first node is
 /// slow. The number of an attempt is when it began, so that nothing has to be remembered; the other numbers are 0.
@@ -51,17 +52,24 @@ impl HistoryListener for Attempts {
 
     fn log_attempt_start(&self, _: RequestId, _: Option<SpeculativeId>, _: SocketAddr) -> AttemptId {
         self.made.fetch_add(1, Ordering::Relaxed);
+        Tried::begin_attempt();
         AttemptId(self.now_us() as usize)
     }
 
     fn log_attempt_success(&self, AttemptId(began_us): AttemptId) {
+        Tried::end_attempt();
         self.latency.record(self.now_us().saturating_sub(began_us as u64));
     }
 
     fn log_attempt_error(&self, _: AttemptId, _: &RequestAttemptError, decision: &RetryDecision) {
         self.failed.fetch_add(1, Ordering::Relaxed);
+        Tried::end_attempt();
         if matches!(decision, RetryDecision::RetrySameTarget(_) | RetryDecision::RetryNextTarget(_)) {
             self.retried.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
+
+#[cfg(test)]
+#[path = "attempts_tests.rs"]
+mod tests;

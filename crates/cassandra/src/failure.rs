@@ -71,7 +71,7 @@ impl Asked {
             _ => self.ended(error),
         };
         let unclear = |unknown: &str, reason: &str| self.unclear(format!("{unknown}; then {reason}"));
-        match (told, tried.unknown.filter(|_| self.is_write)) {
+        match (told, tried.into_unknown().filter(|_| self.is_write)) {
             (Error::TooFewReplicas(few), Some(_)) => {
                 Error::TooFewReplicas(Box::new(TooFewReplicas { may_have_happened: true, ..*few }))
             }
@@ -311,15 +311,44 @@ mod tests {
         let unavailable = DbError::Unavailable { consistency, required: 2, alive: 1 };
         let answered = || Some((unavailable.clone(), "words".to_owned()));
         let of = |asked: Asked, tried| asked.failed(&ExecutionError::EmptyPlan, tried);
-        let read = of(Asked::read(TWO_OF_THREE), Tried { answered: answered(), unknown: None });
+        let read = of(Asked::read(TWO_OF_THREE), Tried { answered: answered(), ..Tried::default() });
         assert!(matches!(read, Error::TooFewReplicas(few) if !few.may_have_happened && few.required == 2));
         let unknown = || Some("the connection broke".to_owned());
         let full = Some((DbError::Invalid, format!("{QUOTA} words")));
         for answered in [answered(), None, full, Some((DbError::Overloaded, "words".to_owned()))] {
-            let write = of(Asked::write(TWO_OF_THREE), Tried { answered, unknown: unknown() });
+            let write = of(Asked::write(TWO_OF_THREE), Tried { answered, unknown: unknown(), open: 0 });
             assert!(matches!(&write, Error::TooFewReplicas(few) if few.may_have_happened), "{write}");
         }
-        let read = of(Asked::read(TWO_OF_THREE), Tried { answered: None, unknown: unknown() });
+        let read = of(Asked::read(TWO_OF_THREE), Tried { unknown: unknown(), ..Tried::default() });
         assert!(matches!(read, Error::Store(StoreError::Unreachable { .. })), "{read}");
+    }
+
+    /// The first node was slow, so a second one was asked, and its refusal was told as if nothing had happened: who repeated the write
+    /// wrote over what others had written by then.
+    #[test]
+    fn a_write_that_a_node_is_still_at_may_have_happened_whatever_another_one_says() {
+        let consistency = Consistency::Quorum;
+        let quota = format!("{QUOTA} words");
+        for (error, words) in [
+            (DbError::Invalid, "words"),
+            (DbError::Invalid, &quota),
+            (DbError::Unauthorized, "words"),
+            (DbError::Unavailable { consistency, required: 2, alive: 1 }, "words"),
+        ] {
+            let of = |asked: Asked, open| {
+                let attempt = RequestAttemptError::DbError(error.clone(), words.to_owned());
+                asked.failed(&ExecutionError::LastAttemptError(attempt), Tried { open, ..Tried::default() })
+            };
+            let may_have_happened =
+                |told: &Error| matches!(told, Error::TooFewReplicas(few) if few.may_have_happened);
+            for (asked, open) in [
+                (Asked::write(TWO_OF_THREE), 1),
+                (Asked::write(TWO_OF_THREE), 0),
+                (Asked::read(TWO_OF_THREE), 1),
+            ] {
+                let told = of(asked, open);
+                assert_eq!(may_have_happened(&told), asked.is_write && open > 0, "{told}");
+            }
+        }
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Tried {
     pub(crate) answered: Option<(DbError, String)>,
     /// Why it is unknown whether an attempt did what it was to do, of the first one.
     pub(crate) unknown: Option<String>,
+    /// How many attempts have not ended: the driver goes by the first one that does, although another node may do the work still.
+    pub(crate) open: u32,
 }
 
 impl Tried {
@@ -36,6 +38,21 @@ impl Tried {
     /// What those of a request that has ended have come to.
     pub(crate) fn of<F: Future>(request: Pin<&mut Noted<F>>) -> Tried {
         request.take_value().map(RefCell::into_inner).unwrap_or_default()
+    }
+
+    /// An attempt of the request that is under way begins. Requests of the driver's own have nobody who wants to know.
+    pub(crate) fn begin_attempt() {
+        _ = TRIED.try_with(|tried| tried.borrow_mut().open += 1);
+    }
+
+    pub(crate) fn end_attempt() {
+        _ = TRIED.try_with(|tried| tried.borrow_mut().open -= 1);
+    }
+
+    /// Why it is unknown whether an attempt did what it was to do, if it is.
+    pub(crate) fn into_unknown(self) -> Option<String> {
+        let open = || (self.open > 0).then(|| "a node that was asked has not answered".to_owned());
+        self.unknown.or_else(open)
     }
 
     fn note(&mut self, error: &RequestAttemptError) {

@@ -41,13 +41,26 @@ impl DoorClock {
         Version { timestamp: version_of(wall.max(last + 1)), node: self.node }
     }
 
-    /// Moves behind a version that was read, unless it is further ahead than clocks may differ.
-    pub(crate) fn observe(&self, version: Version) {
+    /// Moves behind a version that was read, unless it is further ahead than clocks may differ. Answers by how much it is then: what this
+    /// door writes is older.
+    pub(crate) fn observe(&self, version: Version) -> Result<(), Ahead> {
         let seen = timestamp_of(version).cast_unsigned();
-        if seen > self.last.load(Ordering::Acquire) && seen <= (self.wall_us)() + AHEAD_MS_MAX * PER_MS {
-            self.last.fetch_max(seen, Ordering::AcqRel);
+        if seen <= self.last.load(Ordering::Acquire) {
+            return Ok(());
         }
+        let ahead_ms = seen.saturating_sub((self.wall_us)()) / PER_MS;
+        if ahead_ms > AHEAD_MS_MAX {
+            return Err(Ahead { ahead_ms });
+        }
+        self.last.fetch_max(seen, Ordering::AcqRel);
+        Ok(())
     }
+}
+
+/// A version of a time that is yet to come.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Ahead {
+    pub(crate) ahead_ms: u64,
 }
 
 fn version_of(timestamp: u64) -> u64 {
@@ -82,9 +95,10 @@ mod tests {
     fn a_version_that_was_seen_is_older_than_what_follows() {
         let clock = clock(1_000_000);
         let ahead = |ms: u64| Version { timestamp: HybridClock::at_wall_ms(1_000_000 + ms) + 7, node: 3 };
-        clock.observe(ahead(59_000));
+        assert_eq!(clock.observe(ahead(59_000)), Ok(()));
         assert!(clock.next() > ahead(59_000));
-        clock.observe(ahead(61_000));
+        assert_eq!(clock.observe(ahead(61_000)), Err(Ahead { ahead_ms: 61_000 }));
         assert!(clock.next() < ahead(61_000), "a clock that is wrong is not followed");
+        assert_eq!(clock.observe(ahead(0)), Ok(()));
     }
 }

@@ -40,6 +40,11 @@ impl Shared {
                 "Large values whose pieces were removed because no row named them any more.",
                 &counts.swept,
             ),
+            (
+                "ladoga_cassandra_rows_ahead_total",
+                "Rows that were read with a version more than a minute ahead of the clock of this machine.",
+                &counts.ahead,
+            ),
         ]
         .map(counter)
         .into();

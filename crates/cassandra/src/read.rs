@@ -71,10 +71,12 @@ impl At {
         Ok(Row { etag, mark, value })
     }
 
-    /// What the column `etag` of a row says. What this door writes from now on is newer.
+    /// What the column `etag` of a row says. What this door writes from now on is newer, unless a clock is wrong.
     pub(crate) fn mark_of(&self, key: &[u8], etag: &[u8]) -> Result<Mark, Error> {
         let mark = Mark::decode(etag).ok_or_else(|| not_ours(key))?;
-        self.shared.clock.observe(mark.stamp.version);
+        if let Err(ahead) = self.shared.clock.observe(mark.stamp.version) {
+            self.shared.note_ahead(key, &ahead);
+        }
         Ok(mark)
     }
 

@@ -1,17 +1,17 @@
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use ladoga_model::Durability;
+use ladoga_model::{Durability, Quote};
 use ladoga_service::{Context, Error};
 use scylla::client::session::Session;
 use tokio::runtime::Handle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::attempts::Attempts;
-use crate::clock::{DoorClock, WallUs};
+use crate::clock::{Ahead, DoorClock, WallUs};
 use crate::connect::{self, Serve};
 use crate::failure::{Asked, unreachable};
 use crate::keyspace::{Keyspace, is_decided};
@@ -39,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) place: Place,
     pub(crate) readiness: Readiness,
     pub(crate) warnings: Warnings,
+    /// Of rows that clocks which were wrong have written.
+    ahead: Warnings,
     /// Whether a write is on disk when it is acknowledged, if Cassandra says.
     is_synced: Option<bool>,
     /// By how many copies their keys have.
@@ -73,6 +75,7 @@ pub(crate) struct Counts {
     pub(crate) failures: AtomicU64,
     pub(crate) contended: AtomicU64,
     pub(crate) swept: AtomicU64,
+    pub(crate) ahead: AtomicU64,
     /// Not a count: how many large values without a row the last look found.
     pub(crate) unnamed: AtomicU64,
 }
@@ -94,6 +97,7 @@ impl Shared {
             place,
             readiness: Readiness::default(),
             warnings: Warnings::default(),
+            ahead: Warnings::default(),
             is_synced,
             keyspaces,
         };
@@ -185,6 +189,22 @@ impl Shared {
             "writes that depend on what is there need --cassandra-writes lwt at all doors: then Cassandra decides about each write, \
              which takes it several round trips; with plain writes it cannot",
         ))
+    }
+
+    /// Plain writes to such a key are older than what is there. Cassandra itself decides which of two transactions is.
+    pub(crate) fn note_ahead(&self, key: &[u8], Ahead { ahead_ms }: &Ahead) {
+        self.counts.ahead.fetch_add(1, Ordering::Relaxed);
+        if is_decided(self.settings.writes) {
+            return;
+        }
+        if let Some(count) = self.ahead.due(Instant::now()) {
+            let key = Quote::of(key);
+            tracing::warn!(
+                %key, ahead_ms, count,
+                "a row has a version of a time that is yet to come: until then, writes to its key are acknowledged and lost; a clock is \
+                 wrong, or was"
+            );
+        }
     }
 
     /// Why a request would not be served now, as far as is known.

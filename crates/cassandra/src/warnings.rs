@@ -6,7 +6,7 @@ use tokio::time::Instant;
 /// How long after a line the next one may follow.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// Warnings that come with answers. Near a quota each answer has one: thousands a second. So one is logged from time to time, with how many
+/// Warnings that come with answers, or with rows. Near a quota each answer has one: thousands a second. So one is logged from time to time, with how many
 /// there were. The driver would log each, and is kept from it: `ladoga::logging`.
 #[derive(Default)]
 pub(crate) struct Warnings(Mutex<Unlogged>);
@@ -25,7 +25,7 @@ impl Warnings {
     }
 
     /// Counts a warning. If it is time for a line, answers how many there were since the last one.
-    fn due(&self, now: Instant) -> Option<u64> {
+    pub(crate) fn due(&self, now: Instant) -> Option<u64> {
         let mut unlogged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         unlogged.count += 1;
         if unlogged.last_line.is_some_and(|last| now - last < LINE_EVERY) {

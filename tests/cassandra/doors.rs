@@ -97,6 +97,33 @@ fn a_row_of_which_nothing_but_its_key_is_left_is_none() {
     assert_eq!((count.status, count.text().trim()), (200, "3"));
 }
 
+/// That is what transactions of a door take for no mark at all: a write over it was acknowledged, and nothing was done.
+#[test]
+fn a_row_with_an_empty_mark_is_written_over_and_deleted() {
+    const BUCKETS: u32 = 256;
+    let launch = Launch::new().flag("--cassandra-writes", "lwt");
+    if !differs_on_cassandra("this is only about doors") {
+        return;
+    }
+    let [nodes, keyspace] =
+        ["nodes", "keyspace"].map(|flag| launch.flag_value(&format!("--cassandra-{flag}")));
+    let door = launch.start();
+    let (mut connection, cql) = (door.connect(), Cql::to(&nodes));
+    // In its bucket, whichever that is.
+    let empty = |key: &str| {
+        for bucket in 0..BUCKETS {
+            let row = format!("(bucket, key, etag) VALUES ({bucket}, {key}, 0x)");
+            cql.run(&[&format!("INSERT INTO {keyspace}_rf1.entities {row}")]);
+        }
+    };
+    empty("0x61");
+    connection.put("a", b"value");
+    assert_eq!(connection.value("a").as_deref(), Some(&b"value"[..]));
+    empty("0x62");
+    connection.delete("b");
+    assert_eq!(connection.value("b"), None);
+}
+
 /// Of more keys than are read of a bucket at a time: short values come with them, others are read when it is their turn.
 #[test]
 fn a_range_has_short_long_and_large_values_in_order() {

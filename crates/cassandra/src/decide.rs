@@ -32,10 +32,22 @@ enum Change {
 }
 
 /// Over what a row may be written.
+#[derive(Debug, PartialEq, Eq)]
 enum Over {
     Anything,
     /// Over the row with this column `etag`; over none, if it has none.
     Only(Option<Bytes>),
+}
+
+impl Over {
+    /// How to write over whatever is there, if that was in vain because the row has this column `etag`. No door writes one without a byte,
+    /// but anybody may, and `Anything` is all but that.
+    fn whatever(etag: Option<Bytes>) -> Over {
+        match etag {
+            Some(etag) if etag.is_empty() => Over::Only(Some(etag)),
+            _ => Over::Anything,
+        }
+    }
 }
 
 /// What a row is, as far as it is known.
@@ -65,8 +77,14 @@ impl At {
     ) -> Result<Version, Error> {
         if precondition.is_none() {
             let stamp = Stamp { expires_at_ms, ..Stamp::new(self.shared.clock.next()) };
-            self.write_row(key, &value, stamp, Over::Anything).await?;
-            return Ok(stamp.version);
+            let mut over = Over::Anything;
+            for _ in 0..ATTEMPTS_MAX {
+                match self.write_row(key, &value, stamp, over).await? {
+                    Applied::Yes => return Ok(stamp.version),
+                    Applied::No(etag) => over = Over::whatever(etag),
+                }
+            }
+            return Err(contended());
         }
         let put = |before: Option<&Before>, now_ms| {
             may_write(precondition, before, now_ms)?;
@@ -86,8 +104,14 @@ impl At {
     ) -> Result<Version, Error> {
         if precondition.is_none() {
             let version = self.shared.clock.next();
-            self.delete_row(key, Over::Anything).await?;
-            return Ok(version);
+            let mut over = Over::Anything;
+            for _ in 0..ATTEMPTS_MAX {
+                match self.delete_row(key, over).await? {
+                    Applied::Yes => return Ok(version),
+                    Applied::No(etag) => over = Over::whatever(etag),
+                }
+            }
+            return Err(contended());
         }
         let delete = |before: Option<&Before>, now_ms| {
             may_write(precondition, before, now_ms)?;
@@ -181,7 +205,7 @@ impl At {
             }
             is_guess = false;
         }
-        Err(Error::Contended("other requests changed the key each time, before this one could"))
+        Err(contended())
     }
 
     /// Writes a row: whatever is there, or only if it is this one.
@@ -217,6 +241,10 @@ impl At {
     }
 }
 
+const fn contended() -> Error {
+    Error::Contended("other requests changed the key each time, before this one could")
+}
+
 /// The cell of a row.
 fn before(key: &[u8], row: &Row, part: Part) -> Result<Before, Error> {
     let value = match (row.mark.upload, part) {
@@ -243,5 +271,18 @@ fn is_applied(result: QueryResult, asked: Asked) -> Result<Applied, Error> {
         }
         [Some(CqlValue::Boolean(false))] | [Some(CqlValue::Boolean(false)), None] => Ok(Applied::No(None)),
         other => Err(wrong(&format_args!("{other:?}, expected whether it was applied, and an etag"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_without_a_byte_of_etag_is_written_over_as_that() {
+        let etag = |bytes| Some(Bytes::from_static(bytes));
+        assert_eq!(Over::whatever(etag(b"")), Over::Only(etag(b"")));
+        assert_eq!(Over::whatever(etag(b"0")), Over::Anything);
+        assert_eq!(Over::whatever(None), Over::Anything);
     }
 }

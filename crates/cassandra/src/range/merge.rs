@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use futures::stream::{StreamExt, TryStreamExt, iter};
@@ -11,8 +11,8 @@ use crate::at::At;
 /// The keys of all buckets, in their order.
 pub(super) struct Merge {
     slices: Vec<Slice>,
-    /// The next key of each slice that has one, and whose it is.
-    heads: BTreeMap<Bytes, usize>,
+    /// The next key of each slice that has one, and whose it is. Two have the same one if somebody has changed the number of buckets.
+    heads: BTreeSet<(Bytes, usize)>,
     /// Whether a slice has to be read on before the next key is known.
     is_starved: bool,
     page: Page,
@@ -22,7 +22,7 @@ impl Merge {
     pub(super) fn new(buckets: i32, span: &KeySpan, page: Page) -> Merge {
         let bounds = Bounds::of(span);
         let slices = (0..buckets).map(|bucket| Slice::new(bucket, bounds.clone())).collect();
-        Merge { slices, heads: BTreeMap::new(), is_starved: true, page }
+        Merge { slices, heads: BTreeSet::new(), is_starved: true, page }
     }
 
     /// Reads until the next key of each slice is known. Those that are low are read at the same time, so that this happens seldom.
@@ -57,7 +57,7 @@ impl Merge {
 
     fn show_head(&mut self, index: usize) {
         if let Some(row) = self.slices[index].rows.front() {
-            self.heads.insert(row.key.clone(), index);
+            self.heads.insert((row.key.clone(), index));
         }
     }
 
@@ -81,3 +81,7 @@ impl Merge {
         !self.is_starved && self.heads.is_empty()
     }
 }
+
+#[cfg(test)]
+#[path = "merge_tests.rs"]
+mod tests;

@@ -16,7 +16,7 @@ impl<T> Default for Making<T> {
 }
 
 impl<T: Clone + Send + Sync + 'static> Making<T> {
-    /// What the task comes to that is under way, or that this begins. None if it is given up, as the runtime ends.
+    /// What the task comes to that is under way, or that this begins. None if it is given up, as the runtime ends, or panics.
     pub(crate) async fn result<F: Future<Output = T> + Send + 'static>(
         &self,
         runtime: &Handle,

@@ -137,7 +137,9 @@ impl Shared {
         let timeout_ms = self.settings.timeout_ms;
         match timeout(Duration::from_millis(timeout_ms), slot.making.result(&self.runtime, make)).await {
             Ok(Some(made)) => made.map_err(unreachable),
-            Ok(None) => Err(unreachable("the door is stopping")),
+            Ok(None) => Err(unreachable(
+                "what made the keyspace was given up: the door is stopping, or has a defect that its log tells",
+            )),
             Err(_) => {
                 let keyspace = self.place.keyspace_of(from);
                 Err(unreachable(format_args!(

@@ -2,12 +2,13 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use ladoga_service::{Error, KeyRange, Later, Piece, Pieces, RecordFormat, StoreError};
+use tokio::task::JoinError;
 
 use super::merge::Merge;
 use super::record::{MergedRow, Record, RecordValue};
 use super::slice::Page;
 use crate::at::At;
-use crate::failure::of_store;
+use crate::failure::{of_store, unreadable};
 use crate::pieces::ValuePieces;
 
 /// A piece of an answer is about so long.
@@ -48,7 +49,7 @@ impl RangePieces {
             pieces.read_on().await?;
             Ok(pieces)
         });
-        began.await.unwrap_or_else(|_| Err(Error::Store(ended())))
+        began.await.unwrap_or_else(|error| Err(Error::Store(ended(&error))))
     }
 
     /// The next bytes; none at the end.
@@ -156,13 +157,38 @@ impl Pieces for RangePieces {
             Ok(bytes.map(|bytes| (bytes, self)))
         });
         Box::pin(async move {
-            let written: Result<Written, StoreError> = written.await.unwrap_or_else(|_| Err(ended()));
+            let written: Result<Written, StoreError> =
+                written.await.unwrap_or_else(|error| Err(ended(&error)));
             Ok(written?.map(|(bytes, rest)| (Bytes::from(bytes), rest as Box<dyn Pieces>)))
         })
     }
 }
 
-/// The work was given up because the door stops.
-fn ended() -> StoreError {
+/// The work was given up because the door stops, or it has a defect.
+fn ended(error: &JoinError) -> StoreError {
+    if error.is_panic() {
+        return unreadable(format_args!(
+            "the range ended by a defect of the door, which its log tells: {error}"
+        ));
+    }
     StoreError::Unreachable { reason: "the door is stopping".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Builder;
+
+    use super::*;
+
+    #[test]
+    fn a_defect_is_not_told_as_a_door_that_stops() {
+        let runtime = Builder::new_current_thread().build().expect("a runtime");
+        let failed = runtime.block_on(runtime.spawn(async { panic!("of this test") }));
+        let error: JoinError = failed.expect_err("it panics");
+        assert!(matches!(ended(&error), StoreError::Unreadable { .. }));
+        let pending = runtime.spawn(std::future::pending::<()>());
+        pending.abort();
+        let error = runtime.block_on(pending).expect_err("it was given up");
+        assert!(matches!(ended(&error), StoreError::Unreachable { .. }));
+    }
 }

@@ -130,6 +130,9 @@ pub enum Error {
     /// Where a log is, a file of it is not there, or not any more.
     #[error("{0}")]
     Absent(String),
+    /// Where a log is, a file of it is there and cannot be read.
+    #[error("{0}")]
+    Unreadable(String),
 }
 
 impl Error {

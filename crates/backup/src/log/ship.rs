@@ -41,7 +41,8 @@ pub trait LogSource {
     /// Has everything in the log that was acknowledged, and lists segments of it that end behind group `after`.
     fn list(&mut self, after: u64) -> Result<LogListing, Error>;
 
-    /// Bytes of a file from `offset` on: at most [`PIECE_BYTES_MAX`], none at its end. [`Error::Absent`] if there is no such file.
+    /// Bytes of a file from `offset` on: at most [`PIECE_BYTES_MAX`], none at its end. [`Error::Absent`] if there is no such file,
+    /// [`Error::Unreadable`] if it is there and cannot be read: then it is given up, and not asked for again.
     fn read(&mut self, file: LogFile, offset: u64, bytes_max: usize) -> Result<Vec<u8>, Error>;
 }
 
@@ -152,8 +153,13 @@ impl Shipping<'_> {
             Some(kept) if (kept.number, kept.end_sequence) != (last.number, last.end_sequence) => false,
             Some(kept) => {
                 let (offset, bytes) = (last.bytes.saturating_sub(TAIL_BYTES), last.bytes.min(TAIL_BYTES));
-                let there = source.read(LogFile::Segment(kept.number), offset, bytes as usize)?;
-                Some(there) == self.tail(&last, offset, bytes as usize)?
+                match source.read(LogFile::Segment(kept.number), offset, bytes as usize) {
+                    Err(Error::Unreadable(why)) => {
+                        self.begin_another(&format!("the node cannot read the segment before: {why}"));
+                        return Ok(());
+                    }
+                    there => Some(there?) == self.tail(&last, offset, bytes as usize)?,
+                }
             }
         };
         if !is_same {
@@ -212,6 +218,14 @@ impl Shipping<'_> {
                 }
                 Err(Error::Absent(why)) => {
                     self.leave_out(kept, &format!("the node does not have all of a segment: {why}"))?;
+                }
+                Err(Error::Unreadable(why)) => {
+                    self.leave_out(kept, &format!("the node cannot read all of a segment: {why}"))?;
+                }
+                // What came before it is not fetched again. If it is this disk that failed, its next sync may say that all is well.
+                Err(error @ Error::Source(_)) => {
+                    self.publish()?;
+                    return Err(error);
                 }
                 Err(error) => return Err(error),
             }

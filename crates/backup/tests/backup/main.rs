@@ -4,6 +4,7 @@
 //! - `model`: what is restored is what was there, for nodes at random
 //! - `crash`: a power cut at every step of taking, pruning and restoring
 //! - `point`: points in time: whatever a node writes, and wherever it crashes; `writer`: a node that keeps its log, and its history
+//! - `unreadable_log`: a node that cannot read some of what it kept
 //! - `large_values`: those that a log names
 //! - `cluster_point`: points in time of a cluster; `group`: its nodes, and what each of them has
 //! - `faults`: full disks, sources that end, that lie or are damaged
@@ -16,4 +17,5 @@ mod large_values;
 mod model;
 mod point;
 mod support;
+mod unreadable_log;
 mod writer;

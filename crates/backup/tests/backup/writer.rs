@@ -5,7 +5,7 @@ use ladoga_backup::{
     Error, LogListing, LogPosition, LogSource, PIECE_BYTES_MAX, Repository, Shipped, restore_at,
 };
 use ladoga_env::sim::SimClock;
-use ladoga_env::{Env, OpenMode};
+use ladoga_env::{Env, OpenMode, is_out_of_descriptors};
 use ladoga_model::{HybridClock, Stamp, Version};
 use ladoga_storage::{LogFile, Options};
 
@@ -140,7 +140,10 @@ impl LogSource for NodeLog<'_> {
 
     fn read(&mut self, file: LogFile, offset: u64, bytes_max: usize) -> Result<Vec<u8>, Error> {
         assert!(bytes_max <= PIECE_BYTES_MAX);
-        let failed = |error: std::io::Error| Error::Source(error.to_string());
+        let failed = |error: std::io::Error| match error.raw_os_error() {
+            code if is_out_of_descriptors(code) => Error::Source(error.to_string()),
+            _ => Error::Unreadable(error.to_string()),
+        };
         let file_name = LogFile::parse(&file.name()).expect("its own name");
         let path = self.writer.node.engine().kept_log_path(file_name);
         let absent = || Error::Absent(format!("there is no {}", file.name()));

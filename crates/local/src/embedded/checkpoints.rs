@@ -1,6 +1,7 @@
 //! Copies of the store for backups: made at one moment, by hard links, and kept until who fetches one says that it has all, leaves it
 //! alone for too long, or the node is started again.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use ladoga_service::Begun;
 use ladoga_storage::{Engine, StoreFile};
 use parking_lot::Mutex;
 
-use super::{store_name, write_error};
+use super::{out_of_descriptors, store_name, write_error};
 use crate::store::{BackupAnswer, BackupStep, Error, StoreError};
 
 /// How many there may be at a time: each keeps files that compactions have replaced.
@@ -183,14 +184,7 @@ impl Checkpoints {
             None if name == LISTING => slot.join(LISTING),
             None => return Err(no_file),
         };
-        let unreadable = |error: std::io::Error| {
-            let reason = format!("reading {} failed: {error}", path.display());
-            Error::from(StoreError::Unreadable { reason })
-        };
-        match read_piece(&*self.disk, &path, offset, bytes_max) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(no_file),
-            read => read.map_err(unreadable),
-        }
+        read_piece(&*self.disk, &path, (offset, bytes_max), no_file)
     }
 
     fn end(&self, id: u64) -> Result<(), Error> {
@@ -286,20 +280,36 @@ fn release_unused(disk: &dyn Disk, dir: &Path, slots: &Mutex<Slots>, now_ns: u64
     }
 }
 
-/// Bytes of a file from `offset` on; none at its end.
+/// Bytes of a file from `offset` on; none at its end. Who is answered that it is unreadable may give it up, so only a disk that does
+/// not give the bytes is told so.
 pub(super) fn read_piece(
     disk: &dyn Disk,
     path: &Path,
-    offset: u64,
-    bytes_max: u64,
-) -> std::io::Result<Bytes> {
-    let file = disk.open(path, OpenMode::Read)?;
-    let left = file.len()?.saturating_sub(offset);
-    let mut bytes = vec![0; left.min(bytes_max).min(PIECE_BYTES_MAX as u64) as usize];
-    if !bytes.is_empty() {
-        file.read_exact_at(&mut bytes, offset)?;
-    }
-    Ok(Bytes::from(bytes))
+    (offset, bytes_max): (u64, u64),
+    no_file: Error,
+) -> Result<Bytes, Error> {
+    let read = || {
+        let file = disk.open(path, OpenMode::Read)?;
+        let left = file.len()?.saturating_sub(offset);
+        let mut bytes = vec![0; left.min(bytes_max).min(PIECE_BYTES_MAX as u64) as usize];
+        if !bytes.is_empty() {
+            file.read_exact_at(&mut bytes, offset)?;
+        }
+        Ok(Bytes::from(bytes))
+    };
+    let is_shorter = |error: &std::io::Error| error.kind() == ErrorKind::UnexpectedEof;
+    // A segment that is kept is made shorter once, maybe between the two.
+    let read = read().or_else(|error| if is_shorter(&error) { read() } else { Err(error) });
+    read.map_err(|error| {
+        if error.kind() == ErrorKind::NotFound {
+            return no_file;
+        }
+        if ladoga_env::is_out_of_descriptors(error.raw_os_error()) {
+            return out_of_descriptors().into();
+        }
+        let reason = format!("reading {} failed: {error}", path.display());
+        StoreError::Unreadable { reason }.into()
+    })
 }
 
 /// Empties a slot that is busy, and makes it free.

@@ -6,14 +6,14 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use ladoga_env::sim::{self, SimClock, SimDisk};
+use ladoga_env::sim::{self, Fault, Operation, SimClock, SimDisk};
 use ladoga_env::{Disk, Env, Turn, Worker, WorkerHandle, Workers};
 use ladoga_model::{Stamp, Version};
 use ladoga_storage::{Background, Durability, Engine, Options, WriteBatch};
 use parking_lot::Mutex;
 
 use super::checkpoints::Checkpoints;
-use crate::store::{BackupAnswer, BackupStep, Error};
+use crate::store::{BackupAnswer, BackupStep, Error, StoreError};
 
 const DIR: &str = "/data";
 /// What the manual promises.
@@ -52,8 +52,11 @@ impl Node {
     /// With one key.
     fn new() -> Node {
         let (env, disk, clock) = sim::env(1);
-        let options =
-            Options { background: Background::Manual, ..Options::new(16 << 20, Durability::Always) };
+        let options = Options {
+            background: Background::Manual,
+            keep_log_ms: Some(60_000),
+            ..Options::new(16 << 20, Durability::Always)
+        };
         let engine = Engine::open(env.clone(), Path::new(DIR), options).expect("a new store");
         let mut batch = WriteBatch::new();
         batch.put(b"key", Stamp::new(Version { timestamp: 1, node: 0 }), b"value");
@@ -170,5 +173,33 @@ fn backups_that_come_together_first_hear_one_name() {
             threads.map(|thread| thread.join().expect("no panic"))
         });
         assert_eq!(names, [names[0]; 4]);
+    }
+}
+
+/// Who fetches a log gives up what is unreadable.
+#[test]
+fn a_file_is_unreadable_only_if_the_disk_does_not_give_its_bytes() {
+    let node = Node::new();
+    let (id, log) = (node.begin().expect("a checkpoint"), node.checkpoints.log(0).expect("it keeps its log"));
+    let steps = [
+        BackupStep::ReadLog {
+            file: format!("log/{:06}.wal", log.segments[0].number).into(),
+            offset: 0,
+            bytes_max: 9,
+        },
+        BackupStep::Read { id, file: "listing".into(), offset: 0, bytes_max: 9 },
+    ];
+    for (operation, fault) in [(Operation::Open, Fault::too_many_files()), (Operation::Read, Fault::io())] {
+        let is_lack = operation == Operation::Open;
+        for step in &steps {
+            node.disk.fail_operation(0, fault.clone().on(operation));
+            let refused = node.checkpoints.step(step.clone()).expect_err("it is refused");
+            match refused {
+                Error::Store(StoreError::OverCapacity { .. }) => assert!(is_lack),
+                Error::Store(StoreError::Unreadable { .. }) => assert!(!is_lack),
+                other => panic!("{other}"),
+            }
+            assert!(node.checkpoints.step(step.clone()).is_ok());
+        }
     }
 }

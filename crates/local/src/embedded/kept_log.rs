@@ -1,7 +1,5 @@
 //! What a node keeps of its log, for backups that fetch it.
 
-use std::io::ErrorKind;
-
 use bytes::Bytes;
 use ladoga_service::{LogKept, LogSegment};
 use ladoga_storage::{KeptSegment, LogFile};
@@ -39,13 +37,7 @@ impl Checkpoints {
             return Err(NO_LOG);
         }
         let path = LogFile::parse(name).and_then(|file| self.engine.kept_log_path(file)).ok_or(NO_FILE)?;
-        match read_piece(&*self.disk, &path, offset, bytes_max) {
-            // Removed a moment ago, because it is old.
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(NO_FILE),
-            read => read.map_err(|error| {
-                let reason = format!("reading {} failed: {error}", path.display());
-                Error::from(StoreError::Unreadable { reason })
-            }),
-        }
+        // It may have been removed a moment ago, because it is old.
+        read_piece(&*self.disk, &path, (offset, bytes_max), NO_FILE)
     }
 }

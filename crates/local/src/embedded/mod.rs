@@ -317,12 +317,15 @@ fn read_error(error: &Error) -> StoreError {
     }
     if error.is_out_of_descriptors() {
         tracing::debug!(%error, "a read was refused");
-        return StoreError::OverCapacity {
-            bound: "the limit of open files and connections is reached (ulimit -n)",
-        };
+        return out_of_descriptors();
     }
     tracing::error!(%error, "a read failed");
     StoreError::Unreadable { reason: error.to_string() }
+}
+
+/// What a read is answered that needs a file, as long as no more can be open.
+const fn out_of_descriptors() -> StoreError {
+    StoreError::OverCapacity { bound: "the limit of open files and connections is reached (ulimit -n)" }
 }
 
 /// What a panic of a read is to a client.

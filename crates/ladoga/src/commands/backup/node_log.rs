@@ -48,6 +48,7 @@ fn ask((url, connection): (&Url, &mut KeptConnection), method: &str, target: &st
         // One of an earlier release makes a checkpoint, whatever else it is asked for. It is released when nobody reads it.
         201 => Err(Error::Source(format!("{url} is of a release that keeps no log"))),
         404 if method == "GET" => Err(Error::Absent(answered.refusal(url))),
+        500 if method == "GET" => Err(Error::Unreadable(answered.refusal(url))),
         _ => Err(Error::Source(answered.refusal(url))),
     }
 }
@@ -95,7 +96,39 @@ fn member(json: &Value) -> Option<Member> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::TcpListener;
+    use std::thread;
+
     use super::*;
+
+    /// As long as such a segment was kept, each attempt to fetch the log ended there.
+    #[test]
+    fn what_a_node_cannot_read_is_no_fault_of_the_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+        let url = Url::parse(&url).expect("a URL");
+        let statuses = ["500 Internal Server Error", "404 Not Found", "503 Service Unavailable"];
+        let answers = thread::spawn(move || {
+            for status in statuses {
+                let mut socket = BufReader::new(listener.accept().expect("a client").0);
+                let mut line = String::new();
+                while line != "\r\n" {
+                    line.clear();
+                    socket.read_line(&mut line).expect("a head");
+                }
+                let answer = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+                socket.get_mut().write_all(answer.as_bytes()).expect("a client that reads");
+            }
+        });
+        let env = ladoga_env::real::env().expect("a system");
+        let mut log = NodeLog::new(&url, Pace::new(&*env.clock, None));
+        let mut read = || log.read(LogFile::Segment(1), 0, 1).expect_err("it is refused");
+        assert!(matches!(read(), Error::Unreadable(_)));
+        assert!(matches!(read(), Error::Absent(_)));
+        assert!(matches!(read(), Error::Source(_)));
+        answers.join().expect("three answers");
+    }
 
     #[test]
     fn what_a_node_says_of_its_log_is_read_or_refused() {

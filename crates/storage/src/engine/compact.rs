@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -30,9 +31,6 @@ struct Work {
 /// A compaction that was begun. Nothing names its tables yet.
 pub(super) struct Compaction {
     work: Work,
-    /// The view in which it looks for older cells. Memtables and tables must be of one view: what was flushed after the choice
-    /// is not in the tables of the choice.
-    view: Arc<View>,
     drop_before: u64,
     expired_before_ms: u64,
     merge: TableMerge,
@@ -127,15 +125,38 @@ impl Inner {
     }
 
     fn begin_compaction(&self, work: Work, merge: TableMerge) -> Compaction {
-        // Read before the view is: everything older than this is then in one of the view's memtables or tables.
+        // Read before any view is: everything older than this is then in one of the view's memtables or tables.
         let drop_before = self.drop_before();
-        let view = self.reads.view.load_full();
-        Compaction { work, view, drop_before, expired_before_ms: self.expired_before_ms(), merge }
+        Compaction { work, drop_before, expired_before_ms: self.expired_before_ms(), merge }
     }
 
-    /// Merges; answers whether it came to the end.
+    /// Merges; answers whether it came to the end. It keeps no memtable that is flushed: snapshots would be given up for the memory of
+    /// it, and give nothing back.
     fn merge(&self, compaction: &mut Compaction, is_to_pause: &dyn Fn() -> bool) -> Result<bool, Error> {
-        let Compaction { work, view, drop_before, expired_before_ms, merge } = compaction;
+        loop {
+            let (view, is_paused) = (self.reads.view.load_full(), Cell::new(false));
+            let is_to_stop = || {
+                is_paused.set(is_to_pause());
+                is_paused.get() || view.memtables().any(|memtable| memtable.is_flushed())
+            };
+            if self.merge_within(&view, compaction, &is_to_stop)? {
+                return Ok(true);
+            }
+            if is_paused.get() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Merges with a look at this view for older cells. Its memtables and tables must be of one view: what was flushed after the choice
+    /// is not in the tables of the choice.
+    fn merge_within(
+        &self,
+        view: &View,
+        compaction: &mut Compaction,
+        is_to_stop: &dyn Fn() -> bool,
+    ) -> Result<bool, Error> {
+        let Compaction { work, drop_before, expired_before_ms, merge } = compaction;
         let Work { choice, room_bytes, trims_up_to, .. } = work;
         let next_number = || self.new_file_number();
         let outputs = Outputs {
@@ -158,7 +179,7 @@ impl Inner {
             drop_before: *drop_before,
             expired_before_ms: *expired_before_ms,
         };
-        let is_whole = merge.run(&outputs, Some(&purge), is_to_pause)?;
+        let is_whole = merge.run(&outputs, Some(&purge), is_to_stop)?;
         if is_whole {
             self.sync_tables_dir().inspect_err(|_| merge.discard(&*self.env.disk, &self.dir))?;
         }
@@ -256,103 +277,5 @@ fn sources(choice: &Choice, inputs: &[(usize, Arc<Table>)]) -> Vec<Source> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-    use std::path::Path;
-
-    use ladoga_model::Stamp;
-
-    use super::*;
-    use crate::{Background, Durability, Engine, Options, WriteBatch, check, paths, read_value};
-
-    /// A store with a compaction that was paused after so many records.
-    fn paused(records: u64) -> (ladoga_env::Env, Engine) {
-        let (env, _, _) = ladoga_env::sim::env(1);
-        let options = Options {
-            background: Background::Manual,
-            table_bytes: Some(4 << 10),
-            reserve_bytes: Some(0),
-            first_segment_bytes: Some(u64::MAX),
-            ..Options::new(16 << 20, Durability::Never)
-        };
-        let engine = Engine::open(env.clone(), Path::new("/data"), options).expect("a new store");
-        for timestamp in 1..=1000_u64 {
-            let mut batch = WriteBatch::new();
-            batch.put(
-                &(timestamp % 300).to_be_bytes(),
-                Stamp::new(Version { timestamp, node: 1 }),
-                &timestamp.to_be_bytes(),
-            );
-            engine.write_group(&[batch]).expect("room");
-            if timestamp % 250 == 0 {
-                engine.seal().expect("room");
-                assert!(engine.inner.flush_one().expect("room"));
-            }
-        }
-        assert!(go_on(&engine, records));
-        assert_eq!(engine.statistics().compactions, 0, "it is not at its end");
-        (env, engine)
-    }
-
-    fn go_on(engine: &Engine, records: u64) -> bool {
-        let left = Cell::new(records);
-        let is_to_pause = || left.replace(left.get().saturating_sub(1)) == 0;
-        engine.inner.compact_one(&is_to_pause).expect("a sound disk")
-    }
-
-    #[test]
-    fn a_compaction_that_is_paused_again_and_again_is_one() {
-        let (env, engine) = paused(7);
-        let mut steps = 1;
-        while engine.statistics().compactions == 0 {
-            assert!(go_on(&engine, 7));
-            steps += 1;
-        }
-        assert!(steps > 300 / 7, "{steps}");
-        assert!(!go_on(&engine, 7), "nothing is left to do");
-        for key in 0..300_u64 {
-            let newest = (1..=1000).rfind(|timestamp| timestamp % 300 == key).expect("one of them");
-            let found = engine.get(&key.to_be_bytes()).expect("a sound disk").expect("it was written");
-            assert_eq!(*read_value(&found).expect("a sound disk"), u64::to_be_bytes(newest));
-        }
-        engine.close().expect("room");
-        drop(engine);
-        assert!(check(&env, Path::new("/data"), &mut |_| {}).expect("a store").errors.is_empty());
-    }
-
-    /// Each would wait for the other: a flush that is left to this thread, and the compaction that has no core.
-    #[test]
-    fn nobody_waits_for_a_thread_that_compacts() {
-        let (_, engine) = paused(7);
-        let other = engine.inner.upkeep.unfinished.lock();
-        assert!(!go_on(&engine, 7));
-        drop(other);
-        assert!(go_on(&engine, 7));
-    }
-
-    /// The manifest could not be written to when it was found to be damaged.
-    #[test]
-    fn a_damaged_table_that_could_not_be_set_aside_is_set_aside_later() {
-        let (_, engine) = paused(7);
-        while go_on(&engine, u64::MAX) {}
-        let inner = &engine.inner;
-        let levels = inner.current_levels();
-        let deep: Vec<_> = levels.iter().map(|(level, table)| (level, table.clone())).collect();
-        assert!(deep.iter().all(|(level, _)| *level > 0));
-        let damaged = Error::Missing { path: deep[0].1.path().clone(), although: "it is named".to_owned() };
-        inner.background.damage.mark(&deep, &damaged).expect("one of them");
-        assert!(!go_on(&engine, 7), "nothing is left to do");
-        let numbers: Vec<_> =
-            inner.current_levels().level(0).iter().map(|table| table.meta().number).collect();
-        assert_eq!(numbers, [deep[0].1.meta().number]);
-    }
-
-    #[test]
-    fn what_a_compaction_has_begun_goes_with_the_engine() {
-        let (env, engine) = paused(200);
-        let count = || env.disk.list(&paths::tables_dir(Path::new("/data"))).expect("a directory").len();
-        let before = count();
-        engine.close().expect("room");
-        assert!(count() < before && count() == 4, "{before}, {}", count());
-    }
-}
+#[path = "compact_tests.rs"]
+mod tests;

@@ -80,6 +80,10 @@ impl Memtable {
         assert!(first, "a memtable is flushed once");
     }
 
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.flushed.get().is_some()
+    }
+
     /// The tables that read the same as this memtable at `sequence`, if it has been flushed: tables have only the newest
     /// versions, so everything here must have been written by `sequence`.
     pub(crate) fn tables_at(&self, sequence: u64) -> Option<&[Arc<Table>]> {

@@ -56,7 +56,8 @@ pub(crate) struct Choice {
 /// behind: that takes little and gives back much. Level 0 is measured in tables, because each costs every read; the
 /// others in bytes, blob files and what tombstones are likely to hide included, against sizes that grow tenfold.
 pub(crate) fn pick(levels: &[Vec<TableView>; LEVELS], config: PickConfig) -> Option<Choice> {
-    if levels[0].len() <= LEVEL_0_INPUT_TABLES
+    // Those that are damaged stay there, and nothing brings them down.
+    if levels[0].iter().filter(|table| !table.damaged).count() <= LEVEL_0_INPUT_TABLES
         && let Some(choice) = pick_expired(levels, config)
     {
         return Some(choice);
@@ -303,6 +304,9 @@ mod tests {
         let mut behind = tables.to_vec();
         behind.extend((20..28).map(|number| (0, table(number, "d", "k", 10))));
         assert_eq!(pick(&levels(&behind), CONFIG).expect("level 0 is behind").level, 0);
+        // Nobody waits for those that are set aside there.
+        behind.iter_mut().filter(|(_, table)| table.number >= 20).for_each(|(_, table)| table.damaged = true);
+        assert_eq!(pick(&levels(&behind), CONFIG).expect("mostly expired").inputs, [3]);
     }
 
     #[test]

@@ -26,6 +26,9 @@ const KEPT_SEGMENTS_MAX: usize = 1 << 16;
 /// So many are removed in a turn of the thread that flushes: after the time to keep them was made shorter there may be all of them.
 const REMOVED_AT_ONCE: usize = 64;
 
+/// For so long nothing more is removed if what was removed cannot be seen yet in what is free.
+const ROOM_SHOWS_NS: u64 = 250_000_000;
+
 /// The segments that are kept, oldest first. No other lock than `changing` is held while the disk is waited for.
 pub(crate) struct KeptLog {
     disk: Arc<dyn Disk>,
@@ -40,6 +43,8 @@ pub(crate) struct KeptLog {
     gaps: AtomicU64,
     /// Where the groups of a segment end that takes no more, by its number; until it is shortened.
     ends: Mutex<BTreeMap<u64, u64>>,
+    /// Until when the room of what was removed is waited for.
+    waits_until_ns: AtomicU64,
 }
 
 /// A segment that is kept, with the large values that it names.
@@ -82,7 +87,8 @@ impl KeptLog {
         }
         let (disk, clock, dir) = (Arc::clone(disk), Arc::clone(clock), dir.to_path_buf());
         let (segments, changing, ends) = (Mutex::new(segments), Mutex::default(), Mutex::default());
-        Ok(KeptLog { disk, clock, dir, kept, keep_ms, segments, changing, gaps: AtomicU64::new(0), ends })
+        let (gaps, waits_until_ns) = (AtomicU64::new(0), AtomicU64::new(0));
+        Ok(KeptLog { disk, clock, dir, kept, keep_ms, segments, changing, gaps, ends, waits_until_ns })
     }
 
     /// Removes what a store kept that is to keep none: its files may be used again from now on.
@@ -252,11 +258,31 @@ impl KeptLog {
         (is_too_much || is_old).then(|| oldest.remove())
     }
 
-    /// Removes the oldest segment, because the disk has no room for it; false if there is none.
-    pub(crate) fn remove_oldest(&self) -> bool {
+    /// Removes the oldest segments, because the disk lacks so many bytes, until `is_there` says that it has them. Some file systems show
+    /// room only a while after a file is gone: no more goes at once than has as many bytes, of which large values that live are none.
+    pub(crate) fn make_room(&self, missing_bytes: u64, is_there: &mut dyn FnMut() -> bool) {
+        let now_ns = self.clock.monotonic_ns();
+        if missing_bytes == 0 || now_ns < self.waits_until_ns.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut removed_bytes = 0;
+        while removed_bytes < missing_bytes {
+            let Some(bytes) = self.remove_oldest() else { return };
+            removed_bytes += bytes;
+            if is_there() {
+                return;
+            }
+        }
+        self.waits_until_ns.store(now_ns.saturating_add(ROOM_SHOWS_NS), Ordering::Relaxed);
+    }
+
+    /// Removes the oldest segment, because the disk has no room for it. Answers how long it was; `None` if there is none.
+    fn remove_oldest(&self) -> Option<u64> {
         let _changing = self.changing.lock();
-        let oldest = self.segments.lock().pop_first();
-        self.give_up(oldest.into_iter().collect())
+        let (number, oldest) = self.segments.lock().pop_first()?;
+        let bytes = length(&*self.disk, &self.kept.join(oldest.segment.file_name()));
+        self.give_up(BTreeMap::from([(number, oldest)]));
+        Some(bytes)
     }
 
     /// Removes all of it, for the same reason.

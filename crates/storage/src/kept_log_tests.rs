@@ -4,6 +4,7 @@ use ladoga_env::sim::{self, Fault, Operation, SimDisk};
 use ladoga_env::{File, Lock};
 
 use super::*;
+use crate::blob::BlobRegistry;
 use crate::wal::WalWriter;
 
 const DIR: &str = "/data";
@@ -13,6 +14,8 @@ struct Watched {
     disk: SimDisk,
     kept: OnceLock<Arc<KeptLog>>,
     changes: AtomicU64,
+    /// What it says that is free, if not what is.
+    free_bytes: Option<u64>,
 }
 
 impl Watched {
@@ -57,7 +60,7 @@ impl Disk for Watched {
     }
 
     fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
-        self.disk.free_bytes(dir)
+        self.free_bytes.map_or_else(|| self.disk.free_bytes(dir), Ok)
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
@@ -107,7 +110,8 @@ fn nobody_removes_a_segment_while_it_is_kept() {
     let (env, disk, clock) = sim::env(1);
     with_segments(&disk, 3);
     let dir = Path::new(DIR);
-    let watched = Arc::new(Watched { disk, kept: OnceLock::new(), changes: AtomicU64::new(0) });
+    let watched =
+        Arc::new(Watched { disk, kept: OnceLock::new(), changes: AtomicU64::new(0), free_bytes: None });
     let disk: Arc<dyn Disk> = Arc::clone(&watched) as Arc<dyn Disk>;
     let kept = Arc::new(KeptLog::open(&disk, &env.clock, dir, 1_000).expect("room"));
     assert!(watched.kept.set(Arc::clone(&kept)).is_ok());
@@ -125,6 +129,31 @@ fn nobody_removes_a_segment_while_it_is_kept() {
     for number in 1..=2 {
         kept.keep(number, number + 1, &[number].into()).expect("room");
     }
-    assert_eq!(changes_of(&|| assert!(kept.remove_oldest())), 2 * 3 + 3);
+    assert_eq!(changes_of(&|| assert!(kept.remove_oldest().is_some())), 2 * 3 + 3);
     assert_eq!(changes_of(&|| assert!(kept.remove_all())), 3);
+}
+
+/// All of it went: the file system shows room only once it has written down that files are gone.
+#[test]
+fn a_disk_that_shows_room_late_takes_no_more_than_it_needs() {
+    const RESERVE_BYTES: u64 = 1 << 20;
+    let (env, disk, clock) = sim::env(1);
+    with_segments(&disk, 10);
+    let dir = Path::new(DIR);
+    let free_bytes = Some(2 * RESERVE_BYTES - (2 << 10));
+    let late = Watched { disk, kept: OnceLock::new(), changes: AtomicU64::new(0), free_bytes };
+    let disk: Arc<dyn Disk> = Arc::new(late);
+    let kept = Arc::new(KeptLog::open(&disk, &env.clock, dir, 1_000).expect("room"));
+    (1..=10).for_each(|number| kept.keep(number, number + 1, &[number].into()).expect("room"));
+    let blobs = BlobRegistry::new(disk, dir.to_path_buf(), RESERVE_BYTES, Arc::default());
+    blobs.may_remove(&kept);
+    let left = || {
+        blobs.observe_space();
+        kept.segments(0, usize::MAX).len()
+    };
+    assert_eq!([left(), left()], [9, 9], "half of one is missing");
+    clock.advance(std::time::Duration::from_nanos(ROOM_SHOWS_NS));
+    assert_eq!([left(), left()], [8, 8], "it was not enough");
+    assert!(blobs.remove_kept_log(), "a write found no room");
+    assert_eq!(left(), 0);
 }

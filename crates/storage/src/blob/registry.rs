@@ -92,9 +92,11 @@ impl BlobRegistry {
         };
         let mut free_bytes = found.inspect_err(warn).ok()?;
         if let Some(kept) = self.kept_log.get() {
-            while free_bytes < self.reserve_bytes.saturating_mul(FREE_FOR_LOG) && kept.remove_oldest() {
+            let wanted_bytes = self.reserve_bytes.saturating_mul(FREE_FOR_LOG);
+            kept.make_room(wanted_bytes.saturating_sub(free_bytes), &mut || {
                 free_bytes = self.disk.free_bytes(&self.dir).unwrap_or(free_bytes);
-            }
+                free_bytes >= wanted_bytes
+            });
         }
         self.is_unmeasured.store(false, Ordering::Relaxed);
         self.health.observe_free(free_bytes, self.reserve_bytes);

@@ -11,10 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ladoga_env::{Clock, Disk, OpenMode};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::Error;
 use crate::frame::{HEADER_BYTES_MAX, Header, LogKind};
+use crate::kept_sizes::KeptSizes;
 use crate::log_bytes::LogBytes;
 use crate::log_file::{KeptSegment, LogFile, kept_dir, large_name, parse_large};
 use crate::paths;
@@ -37,6 +38,7 @@ pub(crate) struct KeptLog {
     kept: PathBuf,
     keep_ms: u64,
     segments: Mutex<BTreeMap<u64, Kept>>,
+    sizes: Mutex<KeptSizes>,
     /// Held while segments are kept or removed: the files are those that `segments` has.
     changing: Mutex<()>,
     /// Segments that could not be kept, or had to go early.
@@ -51,7 +53,7 @@ pub(crate) struct KeptLog {
 struct Kept {
     segment: KeptSegment,
     larges: BTreeSet<u64>,
-    /// How long all these files are.
+    /// How long it is itself.
     bytes: u64,
 }
 
@@ -72,6 +74,7 @@ impl KeptLog {
             .into_iter()
             .map(|(number, segment)| (number, Kept { segment, larges: BTreeSet::new(), bytes: 0 }))
             .collect();
+        let mut sizes = KeptSizes::default();
         for name in names {
             let large = parse_large(&name);
             let number = large.map(|(segment, _)| segment);
@@ -79,8 +82,14 @@ impl KeptLog {
             let path = kept.join(&name);
             match number.and_then(|number| segments.get_mut(&number)) {
                 Some(kept) if large.is_some() || kept.segment.file_name() == name => {
-                    kept.larges.extend(large.map(|(_, file)| file));
-                    kept.bytes += length(&**disk, &path);
+                    let bytes = length(&**disk, &path);
+                    if let Some((_, file)) = large {
+                        kept.larges.insert(file);
+                        sizes.add_large(file, bytes);
+                    } else {
+                        kept.bytes = bytes;
+                        sizes.add_segment(bytes);
+                    }
                 }
                 _ => disk.remove(&path).map_err(Error::io("remove", path))?,
             }
@@ -88,7 +97,8 @@ impl KeptLog {
         let (disk, clock, dir) = (Arc::clone(disk), Arc::clone(clock), dir.to_path_buf());
         let (segments, changing, ends) = (Mutex::new(segments), Mutex::default(), Mutex::default());
         let (gaps, waits_until_ns) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(KeptLog { disk, clock, dir, kept, keep_ms, segments, changing, gaps, ends, waits_until_ns })
+        let sizes = Mutex::new(sizes);
+        Ok(KeptLog { disk, clock, dir, kept, keep_ms, segments, sizes, changing, gaps, ends, waits_until_ns })
     }
 
     /// Removes what a store kept that is to keep none: its files may be used again from now on.
@@ -157,7 +167,9 @@ impl KeptLog {
             self.remove(&[kept]);
             return Err(error);
         }
-        kept.bytes = self.larges_bytes(number, larges) + length(&*self.disk, &path);
+        kept.bytes = length(&*self.disk, &path);
+        self.note_larges(number, larges);
+        self.sizes.lock().add_segment(kept.bytes);
         self.segments.lock().insert(number, kept);
         Ok(())
     }
@@ -176,9 +188,8 @@ impl KeptLog {
             missing.iter().for_each(|&large| _ = self.remove_name(&large_name(number, large)));
             return Err(error);
         }
-        let bytes = self.larges_bytes(number, &missing);
+        self.note_larges(number, &missing);
         if let Some(kept) = self.segments.lock().get_mut(&number) {
-            kept.bytes += bytes;
             kept.larges.extend(missing);
         }
         Ok(())
@@ -189,8 +200,15 @@ impl KeptLog {
         names.try_for_each(|(large, name)| self.link(&paths::blob(&self.dir, large), &name))
     }
 
-    fn larges_bytes(&self, number: u64, larges: &BTreeSet<u64>) -> u64 {
-        larges.iter().map(|&large| length(&*self.disk, &self.kept.join(large_name(number, large)))).sum()
+    fn note_larges(&self, number: u64, larges: &BTreeSet<u64>) {
+        for &large in larges {
+            let bytes = length(&*self.disk, &self.kept.join(large_name(number, large)));
+            self.sizes.lock().add_large(large, bytes);
+        }
+    }
+
+    pub(crate) fn sizes(&self) -> MutexGuard<'_, KeptSizes> {
+        self.sizes.lock()
     }
 
     /// Notes that a segment could not be kept, or had to go early.
@@ -203,7 +221,7 @@ impl KeptLog {
         KeptStatistics {
             segments: segments.len() as u64,
             oldest_ms: segments.first_key_value().map_or(0, |(_, oldest)| oldest.segment.kept_ms),
-            bytes: segments.values().map(|kept| kept.bytes).sum(),
+            bytes: self.sizes.lock().bytes(),
             gaps: self.gaps.load(Ordering::Relaxed),
         }
     }
@@ -231,7 +249,9 @@ impl KeptLog {
         match shortened {
             Ok(less) => {
                 if let Some(kept) = self.segments.lock().get_mut(&number) {
-                    kept.bytes = kept.bytes.saturating_sub(less);
+                    let less = less.min(kept.bytes);
+                    kept.bytes -= less;
+                    self.sizes.lock().remove_segment(less);
                 }
             }
             Err(error) => {
@@ -244,6 +264,7 @@ impl KeptLog {
     pub(crate) fn remove_old(&self) {
         let _changing = self.changing.lock();
         let old: Vec<Kept> = std::iter::from_fn(|| self.take_old()).take(REMOVED_AT_ONCE).collect();
+        self.forget_sizes(&old);
         self.remove(&old);
     }
 
@@ -280,7 +301,7 @@ impl KeptLog {
     fn remove_oldest(&self) -> Option<u64> {
         let _changing = self.changing.lock();
         let (number, oldest) = self.segments.lock().pop_first()?;
-        let bytes = length(&*self.disk, &self.kept.join(oldest.segment.file_name()));
+        let bytes = oldest.bytes;
         self.give_up(BTreeMap::from([(number, oldest)]));
         Some(bytes)
     }
@@ -298,8 +319,17 @@ impl KeptLog {
             self.note_gap();
         }
         let segments: Vec<Kept> = segments.into_values().collect();
+        self.forget_sizes(&segments);
         self.remove(&segments);
         !segments.is_empty()
+    }
+
+    fn forget_sizes(&self, segments: &[Kept]) {
+        let mut sizes = self.sizes.lock();
+        for kept in segments {
+            sizes.remove_segment(kept.bytes);
+            kept.larges.iter().for_each(|&large| sizes.remove_large(large));
+        }
     }
 
     /// The segments first, durably: what a crash or a failure leaves of their large values is removed when the store is opened again.

@@ -231,7 +231,7 @@ pub struct Statistics {
 pub struct KeptStatistics {
     /// Segments.
     pub segments: u64,
-    /// Bytes of them, and of the large values that they name.
+    /// Bytes of them, and of the large values that they name: of each once, also if the store uses it.
     pub bytes: u64,
     /// When the oldest of them was full, in milliseconds since 1970; 0 if there is none.
     pub oldest_ms: u64,

@@ -68,6 +68,7 @@ impl BlobRegistry {
 
     /// From now on, this log is removed before a write is refused for lack of space.
     pub(crate) fn may_remove(&self, log: &Arc<KeptLog>) {
+        log.sizes().set_all_unused_but(|large| self.is_referred(large));
         _ = self.kept_log.set(Arc::clone(log));
     }
 
@@ -103,11 +104,12 @@ impl BlobRegistry {
         Some(free_bytes)
     }
 
-    /// Whether so many more bytes fit above the reserve. Kept log counts as room: it is removed before a write is refused.
+    /// Whether so many more bytes fit above the reserve. Kept log counts as room: it is removed before a write is refused. A large value
+    /// that lives does not.
     pub(crate) fn has_room_for(&self, bytes: u64) -> bool {
         let free_bytes = self.health.free_bytes();
         let is_measured = free_bytes > 0;
-        let kept_bytes = || self.kept_log.get().map_or(0, |kept| kept.statistics().bytes);
+        let kept_bytes = || self.kept_log.get().map_or(0, |kept| kept.sizes().room_bytes());
         !is_measured || free_bytes.saturating_add(kept_bytes()) >= self.reserve_bytes.saturating_add(bytes)
     }
 
@@ -206,6 +208,8 @@ impl BlobRegistry {
             // What cannot be removed now is found as an orphan at the next open.
             if let Err(error) = self.disk.remove(&self.path(number)) {
                 tracing::warn!(number, %error, "could not remove an unused blob file");
+            } else if let Some(kept) = self.kept_log.get() {
+                kept.sizes().set_unused(number);
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::{
 
 const DIR: &str = "/data";
 
-fn options(memtable_bytes: usize) -> Options {
+pub(super) fn options(memtable_bytes: usize) -> Options {
     Options {
         background: Background::Manual,
         memtable_bytes: Some(memtable_bytes),
@@ -27,7 +27,7 @@ fn options(memtable_bytes: usize) -> Options {
     }
 }
 
-fn write(engine: &Engine, number: u64, key: &[u8], value: &[u8]) -> Result<(), crate::Error> {
+pub(super) fn write(engine: &Engine, number: u64, key: &[u8], value: &[u8]) -> Result<(), crate::Error> {
     let stamp = Stamp::new(Version { timestamp: number, node: 0 });
     let mut batch = WriteBatch::new();
     if value.len() as u64 >= crate::BLOB_BYTES_MIN {

@@ -28,6 +28,8 @@ mod found;
 mod held_tests;
 mod install;
 #[cfg(test)]
+mod kept_room_tests;
+#[cfg(test)]
 mod kept_tests;
 mod looks;
 mod newer;

@@ -54,6 +54,8 @@ enum State {
 struct Busy<B> {
     listed: KeyVersion<B>,
     stage: Stage,
+    /// Whether its value was gone once.
+    is_asked_again: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,9 +191,26 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
             self.busy[at].stage = Stage::Applying;
             return step(PullStep::Apply(key.clone(), Cell::tombstone(stamp)));
         }
+        self.fetch(at, &mut step);
+    }
+
+    /// The large value that was to be made durable is not there any more: the peer is asked for what it has now. Of one that has expired,
+    /// that is a deletion of the same version. This node would not know: the peer goes by a clock of its own.
+    pub fn gone(&mut self, key: &B, mut step: impl FnMut(PullStep<B>)) {
+        let is_it = |busy: &Busy<B>| busy.listed.key == *key && busy.stage == Stage::Applying;
+        let Some(at) = self.busy.iter().position(is_it) else { return };
+        if !std::mem::replace(&mut self.busy[at].is_asked_again, true) {
+            return self.fetch(at, &mut step);
+        }
+        // Replaced twice since it was listed: what replaced it is listed another time.
+        self.busy.swap_remove(at);
+        self.go_on(&mut step);
+    }
+
+    fn fetch(&mut self, at: usize, step: &mut impl FnMut(PullStep<B>)) {
         self.asked += 1;
         self.busy[at].stage = Stage::Fetching(self.asked);
-        step(PullStep::Ask(self.asked, PullRequest::Cell(key.clone())));
+        step(PullStep::Ask(self.asked, PullRequest::Cell(self.busy[at].listed.key.clone())));
     }
 
     /// A cell was made durable, or not. One that is too old is not missed: this node has it or something newer.
@@ -282,7 +301,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
             && let Some(listed) = self.page.pop_front()
         {
             let key = listed.key.clone();
-            self.busy.push(Busy { listed, stage: Stage::Looking });
+            self.busy.push(Busy { listed, stage: Stage::Looking, is_asked_again: false });
             step(PullStep::Look(key));
         }
         if !self.busy.is_empty() || self.is_pruning || !matches!(self.state, State::Listing) {

@@ -15,7 +15,8 @@ pub enum PullStep<B> {
     Compare,
     /// Look which version of this key is here; the answer goes to [`crate::SyncSession::found`].
     Look(B),
-    /// Make this cell durable, as [`crate::Origin::Exchange`]; the answer goes to [`crate::SyncSession::applied`].
+    /// Make this cell durable, as [`crate::Origin::Exchange`]; the answer goes to [`crate::SyncSession::applied`], or to
+    /// [`crate::SyncSession::gone`].
     Apply(B, Cell<B, u64>),
     /// Delete what the peer does not have and should: [`Prune`]. Whether that worked out goes to [`crate::SyncSession::pruned`].
     Prune(Prune<B>),

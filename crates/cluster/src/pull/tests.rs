@@ -344,3 +344,41 @@ fn a_peer_that_is_too_late_or_talks_nonsense_ends_it() {
         assert_eq!(run(nonsense), Some(PullStep::Failed(PullFailure::Malformed)));
     }
 }
+
+/// A value that had expired at the peer, and not yet here, counted as taken over, although nothing was here that hides what is older.
+#[test]
+fn a_large_value_that_is_gone_is_asked_for_once_more() {
+    let (ours, mut theirs) = peers();
+    let stamp = Stamp::new(Version { timestamp: 10, node: 0 });
+    theirs.write(b"key", stamp, false);
+    for is_deleted in [true, false] {
+        let mut steps = VecDeque::new();
+        let mut pull =
+            SyncSession::of_everything(theirs.id, u64::MAX, &ours.tree, |step| steps.push_back(step));
+        let (mut applied, mut asked) = (Vec::new(), 0);
+        while let Some(step) = steps.pop_front() {
+            let mut next = |step| steps.push_back(step);
+            match step {
+                PullStep::Ask(number, PullRequest::Cell(_)) => {
+                    asked += 1;
+                    let value = (asked == 1 || !is_deleted).then_some(Value::Large(1 << 20));
+                    let cell = PullResponse::Cell(Some(Cell { stamp, value }));
+                    pull.answered(number, cell, &ours.tree, next);
+                }
+                PullStep::Ask(number, request) => {
+                    pull.answered(number, theirs.answer(ours.id, request), &ours.tree, next);
+                }
+                PullStep::Look(key) => pull.found(&key, None, next),
+                PullStep::Apply(key, Cell { value: Some(_), .. }) => pull.gone(&key, next),
+                PullStep::Apply(key, cell) => {
+                    applied.push(cell);
+                    pull.applied(&key, Ok(()), &mut next);
+                }
+                PullStep::Done => break,
+                step => panic!("{step:?}"),
+            }
+        }
+        assert_eq!(asked, 2, "what is replaced again and again is listed another time");
+        assert_eq!(applied, if is_deleted { vec![Cell::tombstone(stamp)] } else { vec![] });
+    }
+}

@@ -17,6 +17,7 @@
 //! - `many`: reads that share a frame
 //! - `missed`: writes that the node that took them could not store
 //! - `large`: large values at nodes whose disk hangs; `ranges`: those of a range over all nodes; `one_replica`: those of one node
+//! - `pulls`: what anti-entropy takes over from the others
 //! - `taking_part`: which nodes such a range counts on
 
 mod bounds;
@@ -33,6 +34,7 @@ mod panics;
 mod patience;
 mod peer;
 mod promises;
+mod pulls;
 mod ranges;
 mod refusals;
 mod replica;

@@ -24,6 +24,8 @@ use super::Pace;
 const LARGE_COPIES_MAX: usize = 4;
 /// Those that wait for that: twice as many as hints are on their way to a peer.
 const LARGE_COPIES_WAITING_MAX: usize = 64;
+/// Large values that anti-entropy takes over at a time. Each needs a place of a peer, which that peer's clients need as well.
+const LARGE_PULLS_MAX: usize = 4;
 /// How often a copy that waits looks whether a client waits for it by now.
 const LOOK_EVERY_MS: u64 = 20;
 
@@ -33,6 +35,8 @@ pub(crate) struct CopyTurns {
     free: Arc<Semaphore>,
     waiting: AtomicUsize,
     refused: AtomicUsize,
+    /// Those of anti-entropy have turns of their own: it has thousands to make, and reads would wait behind them.
+    pulls: Arc<Semaphore>,
 }
 
 impl Default for CopyTurns {
@@ -41,6 +45,7 @@ impl Default for CopyTurns {
             free: Arc::new(Semaphore::new(LARGE_COPIES_MAX)),
             waiting: AtomicUsize::new(0),
             refused: AtomicUsize::new(0),
+            pulls: Arc::new(Semaphore::new(LARGE_PULLS_MAX)),
         }
     }
 }
@@ -50,6 +55,11 @@ impl CopyTurns {
     pub(crate) fn figures(&self) -> [usize; 3] {
         let under_way = LARGE_COPIES_MAX - self.free.available_permits();
         [under_way, self.waiting.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed)]
+    }
+
+    /// Waits for the turn of anti-entropy to take a large value over.
+    pub(crate) async fn pull(&self) -> OwnedSemaphorePermit {
+        Arc::clone(&self.pulls).acquire_owned().await.expect("it is never closed")
     }
 
     fn refuse(&self) -> NotCopied {

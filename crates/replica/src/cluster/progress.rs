@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
@@ -22,9 +23,18 @@ pub(crate) struct RepairProgress {
     pub(crate) error: Mutex<Option<String>>,
     /// Peers that the current sync round has still to pull from; 0 if there is none.
     pub(crate) peers_left: AtomicU64,
+    /// What was warned of since the last pass that was made to its end.
+    pub(crate) unreadable: Mutex<BTreeSet<String>>,
 }
 
 impl RepairProgress {
+    /// A large value is missing here, a node cannot read it, and no other gives it. That is said once, not each time that it is tried.
+    pub(crate) fn warn_of_unreadable(&self, reason: &str) {
+        if self.unreadable.lock().insert(reason.to_owned()) {
+            tracing::warn!("a large value is not copied: {reason}, and no other node gives it");
+        }
+    }
+
     /// Requests a repair; answers its number.
     pub(crate) fn request_repair(&self) -> u64 {
         self.requested.fetch_add(1, Ordering::AcqRel) + 1

@@ -1,20 +1,17 @@
 use std::rc::Rc;
-use std::time::Duration;
 
 use bytes::Bytes;
-use ladoga_cluster::{Failure, Origin, Refusal, WriteAnswer};
+use ladoga_cluster::{Failure, Origin, WriteAnswer};
 use ladoga_model::{self as model, Cell, Stamp, Version};
 use ladoga_runtime::{Address, Gate};
 
 use super::failures::within;
-use super::held_pieces::{Held, HeldPieces};
+use super::held_pieces::Held;
 use super::plan::Plan;
-use super::remote_pieces::{is_late, no_answer, open_remote};
 use super::target::Target;
 use crate::bounds::{Copying, NotCopied};
-use crate::link::PeerLink;
-use crate::own::{OwnReplica, refusal, replica};
-use ladoga_local::store::{LargeValue, LocalStore, Pieces, Store, StoreError, Upload, Value};
+use crate::own::refusal;
+use ladoga_local::store::{LargeValue, Pieces, Store, StoreError, Value};
 
 /// A large value, as the coordinator of a read has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,31 +47,15 @@ pub(crate) async fn open_found<S: Store>(
     }
 }
 
-/// Opens a large value at the replica that showed it, or else at any other that has it, and goes on at those if it fails later. Each
-/// gets half of the time that is left, so that one whose disk hangs leaves some for another.
+/// Opens a large value at the replica that showed it, or else at any other that has it: see [`Held::open`].
 pub(super) async fn open_held<S: Store>(
     plan: &Plan<S>,
     version: Version,
     HeldValue { bytes, holder }: HeldValue,
 ) -> Result<Option<Box<dyn Pieces>>, StoreError> {
-    let until_ms = plan.until_ms();
     let first = plan.node(holder);
     let others = plan.nodes().iter().copied().rev().filter(|&node| node != first).collect();
-    let mut held = Held { others, ..held(plan, version, bytes) };
-    let open = async |held: &Held<S>, node| {
-        let left_ms = until_ms.saturating_sub(plan.replica.core.now_ms()) / 2;
-        let opened = tokio::time::timeout(Duration::from_millis(left_ms), held.open_at(node));
-        opened.await.unwrap_or_else(|_| Err(no_answer(&plan.cluster().node_url(node), &is_late(left_ms))))
-    };
-    let mut opened = open(&held, first).await;
-    while opened.is_err()
-        && let Some(node) = held.others.pop()
-    {
-        if let Ok(Some(pieces)) = open(&held, node).await {
-            opened = Ok(Some(pieces));
-        }
-    }
-    Ok(opened?.map(|pieces| -> Box<dyn Pieces> { Box::new(HeldPieces::new(held, pieces)) }))
+    Held { others, ..held(plan, version, bytes) }.open(first, plan.until_ms()).await
 }
 
 /// Opens a large value at one replica only.
@@ -130,33 +111,4 @@ pub(super) async fn copy_once<S: Store>(
     drop((source, place));
     let finished = target.finish(plan, stamp, Origin::Repair);
     within(plan.cluster().limits.quorum_timeout_ms, finished).await.map_err(NotCopied::by_target)
-}
-
-/// Takes a large value over from a peer, through the memory of a piece. Answers what this node said to it.
-pub(crate) async fn take_large<S: Store>(
-    replica: &Rc<OwnReplica<S>>,
-    link: &Rc<PeerLink>,
-    key: &Bytes,
-    stamp: Stamp,
-) -> Result<WriteAnswer, Refusal> {
-    let refused = |error: StoreError| refusal(&error);
-    let Some(mut pieces) = open_remote((link, None), key, stamp.version).await.map_err(refused)? else {
-        let expired_before_ms = replica.cluster.versions.expired_before_ms();
-        if expired_before_ms.is_some_and(|before_ms| stamp.is_expired(before_ms)) {
-            // It has lost its bytes by now, and is to be here all the same: it may hide something older.
-            return replica::apply(replica, (key, stamp, None), (Origin::Exchange, None))?.await;
-        }
-        // Replaced since it was listed: what replaced it is listed another time.
-        return Ok(WriteAnswer::Applied);
-    };
-    let mut upload = replica.store.upload().await.map_err(refused)?;
-    while let Some((piece, rest)) = pieces.next().await.map_err(refused)? {
-        replica.cluster.pace.draw_piece(piece.len() as u64).await;
-        upload = upload.write(piece).await.map_err(refused)?;
-        pieces = rest;
-    }
-    let finished = upload.finish().await.map_err(refused)?;
-    let origin = (Origin::Exchange, None);
-    let arrival = replica::arrival(replica, key, stamp.version, origin);
-    replica::apply_upload(replica, (key, stamp), finished, arrival, origin).await
 }

@@ -1,10 +1,11 @@
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use ladoga_cluster::NodeId;
 use ladoga_model::{TraceContext, Version};
 
-use super::remote_pieces::{behind, open_remote};
+use super::remote_pieces::{behind, is_late, no_answer, open_remote};
 use crate::own::OwnReplica;
 use crate::own::replica::large_value_of;
 use ladoga_local::store::{Later, LocalStore, Piece, Pieces, Store, StoreError};
@@ -21,6 +22,35 @@ pub(super) struct Held<S: Store> {
 }
 
 impl<S: Store> Held<S> {
+    /// Opens it at the node that showed it, or else at any other that has it, and goes on at those if it fails later. Each gets half of
+    /// the time that is left, so that one whose disk hangs leaves some for another.
+    pub(super) async fn open(
+        mut self,
+        first: NodeId,
+        until_ms: u64,
+    ) -> Result<Option<Box<dyn Pieces>>, StoreError> {
+        let mut opened = self.open_in_half_of(until_ms, first).await;
+        while opened.is_err()
+            && let Some(node) = self.others.pop()
+        {
+            if let Ok(Some(pieces)) = self.open_in_half_of(until_ms, node).await {
+                opened = Ok(Some(pieces));
+            }
+        }
+        Ok(opened?.map(|pieces| -> Box<dyn Pieces> { Box::new(HeldPieces::new(self, pieces)) }))
+    }
+
+    async fn open_in_half_of(
+        &self,
+        until_ms: u64,
+        node: NodeId,
+    ) -> Result<Option<Box<dyn Pieces>>, StoreError> {
+        let left_ms = until_ms.saturating_sub(self.replica.core.now_ms()) / 2;
+        let opened = tokio::time::timeout(Duration::from_millis(left_ms), self.open_at(node)).await;
+        let late = || no_answer(&self.replica.cluster.node_url(node), &is_late(left_ms));
+        opened.unwrap_or_else(|_| Err(late()))
+    }
+
     /// Opens it at a node; `None` if it has been replaced there.
     pub(super) async fn open_at(&self, node: NodeId) -> Result<Option<Box<dyn Pieces>>, StoreError> {
         let (replica, key) = (&self.replica, &self.key);

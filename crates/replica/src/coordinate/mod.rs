@@ -12,6 +12,7 @@
 //! - `spread`: a value that does not fit into memory, to many nodes at once
 //! - `target`: uploads such a value to one node; `handoff`: brings it to one that a hint is for
 //! - `fetch`: reads it from one; `remote_pieces`: as a peer streams it; `held_pieces`: goes on at another one if that fails
+//! - `take`: takes such a value over from one, for good
 //! - `merge`: the entities of all nodes; `sources`: which nodes that has them from; `merged_value`: a large value among them
 //! - `backup`: what a checkpoint and the log of this node are to those of the others
 //! - `obstacles`: why a request would not be served now
@@ -43,12 +44,13 @@ mod sources;
 mod spread;
 mod standing;
 mod starting;
+mod take;
 mod target;
 mod write;
 
 pub(crate) use fenced::take_over;
-pub(crate) use fetch::take_large;
 pub(crate) use forwarded::decide_forwarded;
 pub(crate) use handoff::{HandedOff, hand_off};
 pub(crate) use remote_pieces::behind;
 pub use replicated::Replicated;
+pub(crate) use take::{NotTaken, take_large};

@@ -51,7 +51,7 @@ pub(super) async fn may_be_given(cluster: &Cluster, stamp: Stamp) -> Result<(), 
 }
 
 /// How many nodes a cell is for.
-fn nodes_of<S: Store>(replica: &OwnReplica<S>, copies: u8) -> u32 {
+pub(super) fn nodes_of<S: Store>(replica: &OwnReplica<S>, copies: u8) -> u32 {
     let nodes = replica.cluster.nodes.len() as u32;
     if copies == 0 { nodes } else { u32::from(copies).min(nodes) }
 }

@@ -113,6 +113,10 @@ impl Pieces for RemotePieces {
                 Ok(Answer::Refused(refusal)) => {
                     Err(not_given(self.stream.link().url(), Failure::Refused(refusal)))
                 }
+                // It had to make room for others.
+                Ok(Answer::Gone) => {
+                    Err(not_given(self.stream.link().url(), Failure::Refused(Refusal::OverCapacity)))
+                }
                 Ok(_) => Err(no_answer(self.stream.link().url(), &"has closed the stream")),
                 Err(error) => Err(not_reached(self.stream.link().url(), &error)),
             }

@@ -17,14 +17,14 @@ use tokio::sync::mpsc;
 use super::fenced;
 use super::missed::OwnMisses;
 use super::prune::prune;
-use crate::coordinate;
+use crate::coordinate::{self, NotTaken};
 use crate::link::PeerLink;
 use crate::own::OwnReplica;
 use crate::own::replica;
 use crate::planted::{Bug, has};
 use crate::stability::Stability;
 use crate::wire::{Answer, PeerCell, Request};
-use ladoga_local::store::{LocalStore, Store};
+use ladoga_local::store::{LocalStore, Store, StoreError};
 
 /// How often it checks what there is to pull.
 const LOOK_EVERY_MS: u64 = 500;
@@ -37,6 +37,7 @@ enum Event {
     Answered(u64, PullResponse<Bytes>),
     Found(Bytes, Option<Version>),
     Applied(Bytes, Result<(), Refusal>),
+    Gone(Bytes),
     /// The peer cannot be asked.
     Lost(String),
 }
@@ -152,6 +153,7 @@ async fn make<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability>,
         }
     }
     view.passes.fetch_add(1, Ordering::Relaxed);
+    view.unreadable.lock().clear();
 }
 
 /// One pull from one peer.
@@ -184,7 +186,7 @@ impl<S: Store> Puller<'_, S> {
                         self.stability.tree.with(|tree| pull.compare(tree, step)).ok_or_else(too_late)?;
                     }
                     PullStep::Look(key) => self.look(&send, key),
-                    PullStep::Apply(key, cell) => self.apply(&send, key, cell).await,
+                    PullStep::Apply(key, cell) => self.apply(&send, peer, (key, cell)).await,
                     PullStep::Prune(of) => {
                         let pruned = prune(self.replica, peer, &of).await;
                         pull.pruned(pruned, |step| steps.push_back(step));
@@ -208,6 +210,7 @@ impl<S: Store> Puller<'_, S> {
                     .ok_or_else(too_late)?,
                 Event::Found(key, version) => pull.found(&key, version, step),
                 Event::Applied(key, result) => pull.applied(&key, result, step),
+                Event::Gone(key) => pull.gone(&key, step),
                 Event::Lost(why) => return Err(why),
             }
             self.note(pull.progress(), &mut applied_before);
@@ -257,28 +260,43 @@ impl<S: Store> Puller<'_, S> {
         });
     }
 
-    async fn apply(&self, send: &mpsc::UnboundedSender<Event>, key: Bytes, cell: PeerCell) {
-        self.replica.cluster.pace.draw_cell(cell.inline_bytes()).await;
-        let replica = Rc::clone(self.replica);
-        let (link, send, leaves_promised) = (Rc::clone(self.link), send.clone(), self.leaves_promised);
+    async fn apply(&self, send: &mpsc::UnboundedSender<Event>, peer: NodeId, (key, cell): (Bytes, PeerCell)) {
+        let cluster = &self.replica.cluster;
+        cluster.pace.draw_cell(cell.inline_bytes()).await;
+        let turn = match cell.value {
+            Some(Value::Large(_)) => Some(cluster.copy_turns.pull().await),
+            _ => None,
+        };
+        let (replica, send, leaves_promised) = (Rc::clone(self.replica), send.clone(), self.leaves_promised);
         tokio::task::spawn_local(async move {
-            let result = write(&replica, &link, &key, cell, leaves_promised).await;
-            let _ = send.send(Event::Applied(key, result));
+            let written = write(&replica, peer, &key, cell, leaves_promised).await;
+            drop(turn);
+            let _ = send.send(match written {
+                Ok(()) => Event::Applied(key, Ok(())),
+                Err(NotTaken::Here(refusal)) => Event::Applied(key, Err(refusal)),
+                Err(NotTaken::Gone) => Event::Gone(key),
+                Err(NotTaken::BySource(error)) => {
+                    if let StoreError::Unreadable { reason } = &error {
+                        replica.cluster.exchange.warn_of_unreadable(reason);
+                    }
+                    Event::Lost(error.to_string())
+                }
+            });
         });
     }
 }
 
 async fn write<S: Store>(
     replica: &Rc<OwnReplica<S>>,
-    link: &Rc<PeerLink>,
+    peer: NodeId,
     key: &Bytes,
     cell: PeerCell,
     leaves_promised: bool,
-) -> Result<(), Refusal> {
+) -> Result<(), NotTaken> {
     let Cell { stamp, value } = cell;
     let apply = |value: Option<&[u8]>| replica::apply(replica, (key, stamp, value), (Origin::Exchange, None));
     let said = match value {
-        Some(Value::Large(_)) => coordinate::take_large(replica, link, key, stamp).await?,
+        Some(Value::Large(bytes)) => coordinate::take_large(replica, peer, key, (stamp, bytes)).await?,
         Some(Value::Inline(value)) => apply(Some(&value[..]))?.await?,
         None => apply(None)?.await?,
     };
@@ -287,7 +305,7 @@ async fn write<S: Store>(
         WriteAnswer::Applied | WriteAnswer::Superseded { .. } => Ok(()),
         WriteAnswer::Fenced { fence } => {
             let replaced = fenced::replace(replica, key, (stamp.version, stamp.copies), fence).await;
-            if leaves_promised { Ok(()) } else { replaced }
+            if leaves_promised { Ok(()) } else { Ok(replaced?) }
         }
     }
 }

@@ -1,0 +1,190 @@
+//! What a node takes over from the others by anti-entropy, of which some cannot give it.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use ladoga_cluster::{KeyVersion, ReadAnswer, Refusal, SentCell};
+use ladoga_model::{Cell, Stamp, Value, Version};
+use ladoga_node::embedded::Embedded;
+use ladoga_node::peers::wire::{Answer, Origin, Request};
+
+use crate::cluster::{Cluster, PATIENCE_MS, with_time};
+use crate::peer::{Deadline, Peer};
+
+const BYTES: usize = 600 << 10;
+const PIECES: usize = 3;
+const STREAM: u32 = 7;
+const STAMP: Stamp = Stamp::new(Version { timestamp: 1, node: 0 });
+
+/// A node with two peers, which is to take over what the first of them has; the second one compares nothing.
+fn cluster_under_repair() -> Cluster<Embedded> {
+    let cluster = with_time(2, PATIENCE_MS);
+    cluster.peers[0].is_mute(true);
+    let mut client = cluster.connect();
+    client.send("POST /v0/repair HTTP/1.1\r\nhost: h\r\ncontent-length: 0\r\n\r\n");
+    assert!(client.answer().status < 300);
+    cluster
+}
+
+/// What a peer answers whose cells are large values with so many keys, if it is asked what it has.
+fn shown(request: &Request, keys: usize) -> Option<Answer> {
+    const GROUP: usize = 256;
+    Some(match request {
+        Request::Groups(slice) => {
+            Answer::Groups { dropped_before: slice.dropped_before, hashes: vec![1; GROUP] }
+        }
+        Request::Leaves { groups, .. } => Answer::Leaves(vec![1; groups.len() * GROUP]),
+        Request::List { .. } => {
+            let cell: Cell<Bytes, u64> = Cell { stamp: STAMP, value: Some(Value::Large(BYTES as u64)) };
+            let entry = |key| KeyVersion { key: Bytes::from(format!("key{key}")), mark: cell.mark() };
+            Answer::List { entries: (0..keys).map(entry).collect(), next: None }
+        }
+        Request::Read { origin: Origin::Exchange, .. } => read(Some(Value::Large(BYTES as u64))),
+        _ => return None,
+    })
+}
+
+fn read(value: Option<Value<Bytes, u64>>) -> Answer {
+    let cell = Some(SentCell::Whole(Cell { stamp: STAMP, value }));
+    Answer::Read(ReadAnswer { cell, is_whole: true })
+}
+
+fn opens(request: &Request) -> Option<()> {
+    matches!(request, Request::OpenValue { .. }).then_some(())
+}
+
+/// The next request that matches to a peer that shows one key.
+fn asked<T>(peer: &Peer, mut is_it: impl FnMut(&Request) -> Option<T>) -> (u32, T) {
+    loop {
+        let (number, said) =
+            peer.asked(|request| is_it(request).map(Ok).or_else(|| shown(request, 1).map(Err)));
+        match said {
+            Ok(found) => return (number, found),
+            Err(answer) => peer.answer(number, &answer),
+        }
+    }
+}
+
+/// Gives the value to who has asked for it by this request.
+fn give(peer: &Peer, opened: u32) {
+    peer.answer(opened, &Answer::Opened(STREAM));
+    for piece in (0..PIECES).map(Some).chain([None]) {
+        let (number, ()) =
+            peer.asked(|request| matches!(request, Request::Next { stream: STREAM, .. }).then_some(()));
+        peer.answer(number, &piece.map_or(Answer::End, |_| a_piece()));
+    }
+}
+
+fn a_piece() -> Answer {
+    Answer::Piece(vec![b'v'; BYTES / PIECES].into())
+}
+
+/// Waits until all was taken over from the first peer.
+fn is_repaired(cluster: &Cluster<Embedded>) {
+    cluster.wait_until(|report| report["repair"]["completed"] == 1);
+    cluster.wait_until(|report| {
+        let nodes = cluster.list.iter().filter(|(id, _)| *id != cluster.own);
+        let names: Vec<&str> = nodes.map(|(_, node)| &*node.name).collect();
+        let error = report["repair"]["error"].as_str().expect("the second one refuses");
+        assert!(error.contains(names[1]) && !error.contains(names[0]), "{error}");
+        true
+    });
+}
+
+/// As many as 32 were opened at once: more than a peer with little memory has places for, which its clients need as well.
+#[test]
+fn four_large_values_are_taken_over_at_a_time() {
+    const PLACES: usize = 4;
+    const VALUES: usize = 12;
+    let cluster = cluster_under_repair();
+    let source = &cluster.peers[0];
+    let (mut opened, mut given) = (0, 0);
+    let mut waits: VecDeque<(u32, u32)> = VecDeque::new();
+    let mut pieces = [PIECES; VALUES];
+    let began = Deadline::begins();
+    while given < VALUES {
+        assert!(!began.is_over(), "{given} of {VALUES}");
+        let said = source.asked_soon(|request| match request {
+            Request::Next { stream, .. } => Some(Err(*stream)),
+            Request::OpenValue { .. } => {
+                opened += 1;
+                assert!(opened - given <= PLACES, "there is no place for one more");
+                Some(Ok(Answer::Opened(opened as u32 - 1)))
+            }
+            request => shown(request, VALUES).map(Ok),
+        });
+        match said {
+            Some((number, Ok(answer))) => source.answer(number, &answer),
+            Some((number, Err(stream))) => waits.push_back((number, stream)),
+            // All are there that come as long as none is given.
+            None => {
+                let Some((number, stream)) = waits.pop_front() else { continue };
+                let left = &mut pieces[stream as usize];
+                if *left > 0 {
+                    *left -= 1;
+                    source.answer(number, &a_piece());
+                } else {
+                    given += 1;
+                    source.answer(number, &Answer::End);
+                }
+            }
+        }
+    }
+    is_repaired(&cluster);
+}
+
+/// All that was pulled from it was given up, and begun anew.
+#[test]
+fn a_peer_without_a_place_for_a_large_value_is_asked_again() {
+    let cluster = cluster_under_repair();
+    let [source, other] = &cluster.peers[..] else { panic!("two peers") };
+    for displaced in [false, true] {
+        let (mut number, ()) = asked(source, opens);
+        let mut answer = Answer::Refused(Refusal::OverCapacity);
+        if displaced {
+            source.answer(number, &Answer::Opened(STREAM));
+            (number, ()) = source.asked(|request| matches!(request, Request::Next { .. }).then_some(()));
+            answer = Answer::Gone;
+        }
+        source.answer(number, &answer);
+        let (number, ()) = other.asked(opens);
+        other.answer(number, &Answer::Gone);
+    }
+    let (number, ()) = asked(source, opens);
+    give(source, number);
+    is_repaired(&cluster);
+}
+
+/// A value that one node could not read kept a node from becoming complete for ever, although another one had it.
+#[test]
+fn a_large_value_that_a_peer_cannot_read_is_taken_over_from_another_one() {
+    let cluster = cluster_under_repair();
+    let [source, other] = &cluster.peers[..] else { panic!("two peers") };
+    let (number, ()) = asked(source, opens);
+    source.answer(number, &Answer::Refused(Refusal::Unreadable));
+    let (number, ()) = other.asked(opens);
+    give(other, number);
+    is_repaired(&cluster);
+}
+
+/// It counted as taken over without being here, where it would have hidden what is older.
+#[test]
+fn a_large_value_that_has_expired_at_the_peer_is_taken_over_as_a_deletion() {
+    let cluster = cluster_under_repair();
+    let source = &cluster.peers[0];
+    let (number, ()) = asked(source, opens);
+    source.answer(number, &Answer::Gone);
+    let (number, key) = source.asked(|request| match request {
+        Request::Read { key, origin: Origin::Exchange, .. } => Some(key.clone()),
+        _ => None,
+    });
+    source.answer(number, &read(None));
+    is_repaired(&cluster);
+    let mut caller = cluster.connect_as_peer();
+    caller.ask(&[(1, Request::Read { key, digest: false, origin: Origin::Exchange })]);
+    let (_, answer) = caller.answer();
+    let Answer::Read(ReadAnswer { cell: Some(SentCell::Whole(cell)), .. }) = answer else {
+        panic!("{answer:?}");
+    };
+    assert_eq!((cell.stamp, cell.value), (STAMP, None));
+}

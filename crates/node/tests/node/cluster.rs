@@ -53,6 +53,25 @@ pub(crate) fn alone_of(nodes: usize) -> Cluster<Embedded> {
     Cluster::open(Arc::new(RealClock::new()), (list, Vec::new()), &PeerLimits::default(), replica)
 }
 
+/// A node that has lost its disk, as all of its peers know.
+pub(crate) fn with_a_new_disk(peers: usize) -> Cluster<Embedded> {
+    let (list, peers) = played(Versions::OWN, peers);
+    peers.iter().for_each(Peer::knew_another_disk);
+    Cluster::open(Arc::new(RealClock::new()), (list, peers), &PeerLimits::default(), replica)
+}
+
+/// Peers that the test plays, and the list with the node under test in it.
+fn played(versions: Versions, peers: usize) -> (NodeList, Vec<Peer>) {
+    let (listeners, list) = listeners(peers);
+    let own = list.find(NAME).expect("it is in the list");
+    let peer = |(name, listener): (String, TcpListener)| {
+        let id = list.find(&name).expect("it is in the list");
+        Peer::start(listener, (id, own), versions, &list)
+    };
+    let peers = listeners.into_iter().map(peer).collect();
+    (list, peers)
+}
+
 /// A node over the engine with this time-out for requests.
 pub(crate) fn with_time(peers: usize, quorum_timeout_ms: u64) -> Cluster<Embedded> {
     let limits = PeerLimits { quorum_timeout_ms, ..PeerLimits::default() };
@@ -109,13 +128,7 @@ impl<S: Store> Cluster<S> {
         (versions, peers): (Versions, usize),
         open: impl FnOnce(&Env) -> S,
     ) -> Cluster<S> {
-        let (listeners, list) = listeners(peers);
-        let own = list.find(NAME).expect("it is in the list");
-        let peer = |(name, listener): (String, TcpListener)| {
-            let id = list.find(&name).expect("it is in the list");
-            Peer::start(listener, (id, own), versions, &list)
-        };
-        let peers = listeners.into_iter().map(peer).collect();
+        let (list, peers) = played(versions, peers);
         let cluster = Cluster::open(clock, (list, peers), limits, open);
         cluster.wait_until(|report| report["replica_state"]["complete"] == true);
         cluster

@@ -44,6 +44,8 @@ struct Said {
     is_mute: AtomicBool,
     /// Whether it reports that it lost its data, and has not got them back.
     is_rebuilding: AtomicBool,
+    /// Whether it reports that it knew the node with another disk.
+    knew_another_disk: AtomicBool,
     /// Whether it does nothing any more.
     is_frozen: AtomicBool,
     /// Frames that had reads.
@@ -155,6 +157,11 @@ impl Peer {
         self.said.is_rebuilding.store(is_rebuilding, Ordering::SeqCst);
     }
 
+    /// From now on, it reports that it knew the node with another disk: what was on that is to be copied.
+    pub(crate) fn knew_another_disk(&self) {
+        self.said.knew_another_disk.store(true, Ordering::SeqCst);
+    }
+
     /// Whether it answers nothing but what the test says.
     pub(crate) fn is_mute(&self, is_mute: bool) {
         self.said.is_mute.store(is_mute, Ordering::SeqCst);
@@ -175,7 +182,8 @@ fn listen(
         }
         let statement = || {
             let mut met = vec![Acquaintance::default(); list.len()];
-            met[other.index()] = Acquaintance { incarnation: known, is_replacement: false };
+            let is_replacement = said.knew_another_disk.load(Ordering::SeqCst);
+            met[other.index()] = Acquaintance { incarnation: known, is_replacement };
             Statement {
                 incarnation: Incarnation::first(u64::from(id.0)),
                 is_whole: !said.is_rebuilding.load(Ordering::SeqCst),

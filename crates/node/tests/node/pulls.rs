@@ -8,7 +8,7 @@ use ladoga_model::{Cell, Stamp, Value, Version};
 use ladoga_node::embedded::Embedded;
 use ladoga_node::peers::wire::{Answer, Origin, Request};
 
-use crate::cluster::{Cluster, PATIENCE_MS, with_time};
+use crate::cluster::{Cluster, PATIENCE_MS, with_a_new_disk, with_time};
 use crate::peer::{Deadline, Peer};
 
 const BYTES: usize = 600 << 10;
@@ -187,4 +187,15 @@ fn a_large_value_that_has_expired_at_the_peer_is_taken_over_as_a_deletion() {
         panic!("{answer:?}");
     };
     assert_eq!((cell.stamp, cell.value), (STAMP, None));
+}
+
+/// The first one was asked again and again, and the others for nothing.
+#[test]
+fn a_peer_that_refuses_to_be_compared_keeps_no_other_from_it() {
+    let cluster = with_a_new_disk(2);
+    let began = Deadline::begins();
+    while cluster.peers.iter().any(|peer| peer.comparisons() == 0) {
+        assert!(!began.is_over(), "not all were asked");
+        std::thread::yield_now();
+    }
 }

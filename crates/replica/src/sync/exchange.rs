@@ -127,6 +127,7 @@ async fn make<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability>,
     view.peers_left.store(pass.peers.len() as u64, Ordering::Relaxed);
     // One whose answers count pulls everything only after a change of the list of nodes.
     let leaves_promised = pass.before == u64::MAX && stability.has_all();
+    let mut has_failed = false;
     for &peer in &pass.peers {
         let link = replica.peers.link(peer);
         let puller = Puller { replica, stability, link, leaves_promised };
@@ -144,16 +145,22 @@ async fn make<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability>,
             Err(why) => {
                 tracing::debug!("anti-entropy with {} broke off: {why}", link.url());
                 view.failures.fetch_add(1, Ordering::Relaxed);
+                has_failed = true;
                 // Another time, as of another moment. What lists have told of others stays told.
                 if !pass.lists_all {
                     stability.abandon(pass.number);
+                } else if pass.prunes {
+                    // Those behind it say what of its cells was deleted: not before it has told of them.
+                    return;
                 }
-                return;
+                // What it could not give, others may have: then it is not asked for that again.
             }
         }
     }
-    view.passes.fetch_add(1, Ordering::Relaxed);
-    view.unreadable.lock().clear();
+    if !has_failed {
+        view.passes.fetch_add(1, Ordering::Relaxed);
+        view.unreadable.lock().clear();
+    }
 }
 
 /// One pull from one peer.

@@ -167,6 +167,7 @@ async fn answer<K: KeyValue>(
     let (audited, received_bytes) = (Audited::begin(door, &request), announced_bytes(&request));
     link.asked.begin_anew();
     let (operation, reply) = handlers::handle(door, link, request, started_ns);
+    let audited = audited.map(|audited| audited.begun(door, link, operation));
     let is_at_once = matches!(reply, Reply::Now(_));
     let outcome = match reply {
         Reply::Now(outcome) => outcome,
@@ -178,7 +179,7 @@ async fn answer<K: KeyValue>(
         Outcome::Peer(_) => StatusCode::SWITCHING_PROTOCOLS,
     };
     if let Some(audited) = audited {
-        audited.end(door, link, operation, status);
+        audited.end(status);
     }
     let now_ns = core.clock.monotonic_ns();
     let total_ns = now_ns.saturating_sub(started_ns);

@@ -5,7 +5,8 @@
 //! - `guard`: the tokens of the node, replaced while it runs; `live_token`: one of them, and what it has used
 //! - `caller`: a client that has shown one
 //! - `hosts`: without tokens, what keeps pages of browsers out
-//! - `audit`: what was refused and what operators did, as lines of JSON; `audit_line`: one of them
+//! - `audit`: what was refused and what operators did, as lines of JSON; `audit_line`: one of them; `pending_line`: one
+//!   whose end is awaited
 //! - `figures`: what is counted
 
 mod access;
@@ -17,6 +18,7 @@ mod guard;
 mod hosts;
 mod live_token;
 mod need;
+mod pending_line;
 
 pub use access::Access;
 pub use audit::Audit;
@@ -28,3 +30,4 @@ pub(crate) use caller::{Caller, Login};
 pub(crate) use figures::tls_metrics;
 pub(crate) use live_token::Throttled;
 pub(crate) use need::{Need, Unauthorized};
+pub(crate) use pending_line::{Asker, PendingLine};

@@ -1,13 +1,22 @@
+use std::rc::Rc;
+
 use ladoga_http1::StatusCode;
 use ladoga_http1::server::Request;
 use ladoga_runtime::Operation;
 
-use crate::auth::{Audit, AuditLine};
+use crate::auth::{Asker, Audit, PendingLine};
 use crate::connection::Link;
 use crate::door::Door;
 
 /// A request that may belong into the audit log, as that has it.
 pub(crate) struct Audited(Vec<u8>);
+
+/// The same once it is known what it does, and who asks.
+pub(crate) struct AuditedRequest {
+    /// Until it is over.
+    line: Option<PendingLine>,
+    link: Rc<Link>,
+}
 
 impl Audited {
     /// Remembers what is asked for, if there is an audit log.
@@ -16,40 +25,49 @@ impl Audited {
         Some(Audited([request.method.as_str().as_bytes(), b" ", request.path_and_query()].concat()))
     }
 
-    /// Has it written down, now that it is known what becomes of it.
-    pub(crate) fn end<K>(
+    /// It has begun.
+    pub(crate) fn begun<K>(
         self,
         door: &Door<K>,
-        link: &Link,
+        link: &Rc<Link>,
         operation: Option<Operation>,
-        status: StatusCode,
-    ) {
-        let Some(audit) = &door.access.audit else { return };
-        if !belongs(audit, operation, status) {
-            return;
-        }
-        let caller = link.caller();
-        audit.record(&AuditLine {
-            wall_ms: door.core.clock.wall_ms(),
-            who: caller.as_ref().map(|caller| caller.id()),
-            from: link.peer_ip(),
-            what: &self.0,
-            status: status.as_str(),
+    ) -> AuditedRequest {
+        let line = door.access.audit.as_ref().map(|audit| {
+            let is_due = operation.is_some_and(|operation| is_due(audit, operation));
+            PendingLine::new(audit, &door.core.clock, asker_on(link), (self.0, is_due))
         });
+        AuditedRequest { line, link: Rc::clone(link) }
     }
 }
 
-/// What is refused to who asks, and what operators do, is written down always; writes if they are wanted. Lines of a batch are by
-/// themselves.
-fn belongs(audit: &Audit, operation: Option<Operation>, status: StatusCode) -> bool {
-    let is_refused =
-        matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS);
-    is_refused
-        || match operation {
-            Some(Operation::Repair | Operation::Profile | Operation::Backup) => true,
-            Some(Operation::Put | Operation::Delete | Operation::Increment | Operation::Expire) => {
-                audit.has_writes()
-            }
-            _ => false,
+impl AuditedRequest {
+    /// Has it written down, if it belongs there, now that it is known what becomes of it.
+    pub(crate) fn end(mut self, status: StatusCode) {
+        self.line.take().into_iter().for_each(|line| line.end(status.as_str()));
+    }
+}
+
+impl Drop for AuditedRequest {
+    fn drop(&mut self) {
+        // Of a value that did not come whole, nothing is stored.
+        if let Some(line) = &mut self.line
+            && !self.link.http().has_whole_body()
+        {
+            line.leave_out();
         }
+    }
+}
+
+/// Who asks on a connection.
+pub(super) fn asker_on(link: &Link) -> Asker {
+    Asker { who: link.caller().map(|caller| Rc::from(caller.id())), from: link.peer_ip() }
+}
+
+/// What operators do is written down always; writes if they are wanted. Lines of a batch are by themselves.
+const fn is_due(audit: &Audit, operation: Operation) -> bool {
+    match operation {
+        Operation::Repair | Operation::Profile | Operation::Backup => true,
+        Operation::Put | Operation::Delete | Operation::Increment | Operation::Expire => audit.has_writes(),
+        _ => false,
+    }
 }

@@ -1,6 +1,5 @@
 //! Who may do what by commands: the same tokens as by HTTP, and what Redis says to those who may not.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use ladoga_access::{Denied, Presented, Scope, Scopes};
@@ -8,11 +7,10 @@ use ladoga_resp::{Reply, Request};
 use ladoga_service::KeyValue;
 
 use super::arguments::is;
-use super::audited::AuditedCommand;
 use super::scan::pattern_range;
 use super::serve::Conversation;
 use super::table::{Command, Verb};
-use crate::auth::{AuditLine, Caller, Guard, Unauthorized};
+use crate::auth::{Asker, AuditLine, Caller, Guard, PendingLine, Unauthorized};
 
 const NO_AUTH: &str = "NOAUTH Authentication required.";
 const WRONG_PASS: &str = "WRONGPASS invalid username-password pair or user is disabled.";
@@ -293,19 +291,16 @@ impl<K: KeyValue> Conversation<'_, K> {
     }
 
     /// What the audit log has of a command that changes something, once it is known what becomes of it.
-    pub(super) fn audited(&self, command: &Command, request: &Request) -> Option<AuditedCommand> {
+    pub(super) fn audited(&self, command: &Command, request: &Request) -> Option<PendingLine> {
         let access = &self.door.door.access;
         let audit = access.audit.as_ref()?;
         if command.verb != Verb::Flush && !(audit.has_writes() && command.is_write()) {
             return None;
         }
-        Some(AuditedCommand {
-            access: Arc::clone(access),
-            core: Rc::clone(&self.door.door.core),
-            who: self.session.caller.as_ref().map(|caller| caller.id().into()),
-            from: self.link.peer_ip(),
-            what: words_of(command, request),
-        })
+        let who = self.session.caller.as_ref().map(|caller| caller.id().into());
+        let asker = Asker { who, from: self.link.peer_ip() };
+        let (clock, what) = (&self.door.door.core.clock, words_of(command, request));
+        Some(PendingLine::new(audit, clock, asker, (what, true)))
     }
 
     fn record_words(&self, what: &[u8], status: &str) {

@@ -9,9 +9,7 @@ use ladoga_service::KeyValue;
 use ladoga_tls::Failure;
 
 use super::ahead::Ahead;
-use super::audited::AuditedCommand;
 use super::call::StoreCall;
-use super::dispatch;
 use super::door::RespDoor;
 use super::failed::Failed;
 use super::in_flight::{Begun, InFlight};
@@ -22,6 +20,7 @@ use super::served::Served;
 use super::session::{Session, Told};
 use super::table::{Command, Verb};
 use super::waits::Interruption;
+use super::{audited, dispatch};
 use crate::connection::{Departure, yield_once};
 
 /// Requests that are served before other connections have their turn, if all have arrived at once.
@@ -287,7 +286,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         let unordered = self.unordered(&call);
         let audited = self.audited(command, &request);
         let begun = dispatch::begin(&call, command, request);
-        match AuditedCommand::follow_if(audited, begun) {
+        match audited::follow(audited, begun) {
             Begun::Served(served) if self.in_flight.is_empty() => self.write_measured(served, measured).await,
             Begun::Served(served) => {
                 self.in_flight.push(served, measured);

@@ -107,7 +107,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         }
         // Whether they take effect, the reply of `EXEC` says, and it may say so of each by itself.
         for (command, request) in &queued {
-            self.audited(command, request).iter().for_each(|audited| audited.end("exec"));
+            self.audited(command, request).into_iter().for_each(|audited| audited.end("exec"));
         }
         if call.may_transact() {
             return self.exec_together(call, queued, watched, room).await;

@@ -4,6 +4,7 @@ use ladoga_runtime::AccessKind;
 use ladoga_service::{Error, KeyValue, Later, Precondition, StoreError, Upload};
 
 use super::arguments::{Condition, SetOptions, Unit};
+use super::audited::end_with;
 use super::call::{StoreCall, check_write};
 use super::dispatch;
 use super::failed::Failed;
@@ -68,7 +69,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             Ok(command) => put_uploaded(call, command.verb, request, finished).await,
             Err(reply) => Err(Failed::Told(reply)),
         });
-        audited.iter().for_each(|audited| audited.end_with(&served));
+        end_with(audited, &served);
         Ok(served)
     }
 

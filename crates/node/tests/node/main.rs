@@ -5,6 +5,7 @@
 //! - `stages`: opening, serving, draining
 //! - `panics`: a node that lost an event loop
 //! - `refusals`: errors of a store, and what the node answers
+//! - `audit`: what the audit log has of writes that fail, or whose clients are cut off
 //! - `patience`: time-outs
 //! - `moves`: connections that go from one event loop to another
 //! - `bounds`: how many requests and connections there may be at a time
@@ -20,6 +21,7 @@
 //! - `pulls`: what anti-entropy takes over from the others
 //! - `taking_part`: which nodes such a range counts on
 
+mod audit;
 mod bounds;
 mod client;
 mod cluster;

@@ -1,10 +1,4 @@
-use std::io::{self, Write};
-use std::sync::Arc;
-
-use ladoga_env::real::RealClock;
 use ladoga_node::store::StoreError;
-use ladoga_node::{Access, Audit, Config};
-use parking_lot::Mutex;
 
 use crate::running::Running;
 use crate::scripted::{LARGE_BYTES, Script};
@@ -164,43 +158,4 @@ fn a_client_that_leaves_does_not_undo_its_write() {
     running.store.release();
     running.store.tell(Script::default());
     assert_eq!(running.connect().get("/v0/entity?id=k").text(), "value");
-}
-
-/// What is written is kept, and is still there for others.
-#[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Nobody may know whether they happened, so the audit log has them.
-#[test]
-fn the_lines_of_an_atomic_batch_that_fails_are_written_down() {
-    let log = Shared::default();
-    let audit = Some(Arc::new(Audit::start(log.clone(), true).expect("a thread")));
-    let access = Arc::new(Access { audit, ..Access::default() });
-    let any = "127.0.0.1:0".parse().expect("an address");
-    let config = Config { access: Arc::clone(&access), ..Config::alone(vec![any], 2) };
-    let running = Running::opening_with(Arc::new(RealClock::new()), config);
-    running.node.open(Arc::clone(&running.store));
-    running.store.tell(Script { apply: Some(no_room()), ..Script::default() });
-    let lines = "{\"op\":\"put\",\"key\":\"a\",\"value\":\"1\"}\n{\"op\":\"delete\",\"key\":\"b\"}\n";
-    let mut client = running.connect();
-    client.send(format!(
-        "POST /v0/batch?atomic=true HTTP/1.1\r\nhost: h\r\ncontent-length: {}\r\n\r\n{lines}",
-        lines.len()
-    ));
-    assert_eq!(client.answer().status, 507);
-    access.close();
-    let log = String::from_utf8(log.0.lock().clone()).expect("text");
-    for what in ["batch put a", "batch delete b"] {
-        assert!(log.contains(&format!("\"what\":\"{what}\",\"status\":\"507\"")), "{what}: {log}");
-    }
 }

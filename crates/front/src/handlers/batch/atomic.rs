@@ -3,9 +3,9 @@ use ladoga_http1::StatusCode;
 use ladoga_service::{Context, KeyChange, KeyValue, KeyWrite, NotWritten};
 
 use super::super::value::Room;
-use super::audited::{AuditedLine, BatchAudit};
+use super::audited::BatchAudit;
 use super::operation::{check_line, written_answer};
-use crate::auth::Caller;
+use crate::auth::{Caller, PendingLine};
 use crate::connection::{Core, Link};
 use crate::http::{
     Answer, BatchAction, BatchOperation, CutLine, LINE_BYTES_MAX, LineAnswer, LineCutter, NDJSON, Refusal,
@@ -44,32 +44,33 @@ pub(super) async fn carry_out<K: KeyValue>(
     }
     let writes = match writes_of(lines, service.upload_bytes_min(), &admitted, &mut audited) {
         Ok(writes) => writes,
-        Err(answers) => return Ok(not_written(answers, &audited)),
+        Err(answers) => return Ok(not_written(answers, audited)),
     };
     if writes.is_empty() {
         return Ok(answer(StatusCode::OK, &[]));
     }
     let successes: Vec<StatusCode> = writes.iter().map(|write| success_status(&write.change)).collect();
-    let written = service.write_together(context, writes).await.map_err(|error| {
-        // Whether they happened, nobody may know.
-        let refusal = Refusal::from(error);
-        audited.iter().flatten().for_each(|line| line.end(refusal.status()));
-        refusal
-    })?;
+    let written = service.write_together(context, writes).await;
     drop(room);
     match written {
-        Ok(written) => {
-            audited.iter().flatten().for_each(|line| line.end(StatusCode::OK));
+        Ok(Ok(written)) => {
+            end_all(audited, StatusCode::OK);
             let lines = written.iter().zip(successes).map(|(written, status)| match written.sum {
                 Some(sum) => LineAnswer::sum(written.stamp, sum),
                 None => written_answer(status, written.stamp.version),
             });
             Ok(answer(StatusCode::OK, &lines.collect::<Vec<_>>()))
         }
-        Err(NotWritten { index, error }) => {
+        Ok(Err(NotWritten { index, error })) => {
             let mut answers: KnownAnswers = successes.iter().map(|_| None).collect();
             answers[index] = Some(Refusal::from(error).into());
-            Ok(not_written(answers, &audited))
+            Ok(not_written(answers, audited))
+        }
+        Err(error) => {
+            // Whether they happened, nobody may know.
+            let refusal = Refusal::from(error);
+            end_all(audited, refusal.status());
+            Err(refusal)
         }
     }
 }
@@ -118,7 +119,11 @@ fn add_line(lines: &mut Vec<CutLine>, line: CutLine) -> Result<(), Refusal> {
 type KnownAnswers = Vec<Option<LineAnswer>>;
 
 /// What the audit log has of each line, if anything.
-type AuditedLines = Vec<Option<AuditedLine>>;
+type AuditedLines = Vec<Option<PendingLine>>;
+
+fn end_all(audited: AuditedLines, status: StatusCode) {
+    audited.into_iter().flatten().for_each(|line| line.end(status.as_str()));
+}
 
 /// Whose lines they are, and what the audit log has of them.
 struct Admitted<'a> {
@@ -153,7 +158,7 @@ fn write_of(
     line: CutLine,
     upload_bytes_min: u64,
     admitted: &Admitted<'_>,
-    audited: &mut Option<AuditedLine>,
+    audited: &mut Option<PendingLine>,
 ) -> Result<KeyWrite, Refusal> {
     let CutLine::Whole(line) = line else { unreachable!("a line that is too long is in a body that is") };
     let operation = BatchOperation::parse(&line).map_err(Refusal::bad_request)?;
@@ -191,7 +196,7 @@ const fn success_status(change: &KeyChange) -> StatusCode {
 }
 
 /// Nothing was written. The answer has the status of the first line that says why, and of the others that they depend on it.
-fn not_written(answers: KnownAnswers, audited: &AuditedLines) -> Answer {
+fn not_written(answers: KnownAnswers, audited: AuditedLines) -> Answer {
     let first = answers.iter().flatten().next().map_or(StatusCode::BAD_REQUEST, LineAnswer::status);
     let lines = answers.into_iter().map(|known| {
         known.unwrap_or_else(|| {
@@ -200,7 +205,7 @@ fn not_written(answers: KnownAnswers, audited: &AuditedLines) -> Answer {
     });
     let lines = lines.collect::<Vec<_>>();
     for (line, audited) in lines.iter().zip(audited) {
-        audited.iter().for_each(|audited| audited.end(line.status()));
+        audited.into_iter().for_each(|audited| audited.end(line.status().as_str()));
     }
     answer(first, &lines)
 }

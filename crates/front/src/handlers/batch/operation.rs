@@ -50,12 +50,12 @@ impl<K: KeyValue> LineCall<K> {
         match (audited, begun) {
             (None, begun) => begun,
             (Some(audited), LineBegun::Served(answer)) => {
-                audited.end(answer.status());
+                audited.end(answer.status().as_str());
                 LineBegun::Served(answer)
             }
             (Some(audited), LineBegun::Serving(serving)) => LineBegun::Serving(Box::pin(async move {
                 let answer = serving.await;
-                audited.end(answer.status());
+                audited.end(answer.status().as_str());
                 answer
             })),
         }

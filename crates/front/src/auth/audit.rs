@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use ladoga_runtime::LineLimit;
+use memchr::memchr_iter;
 use parking_lot::Mutex;
 
 use super::audit_line::AuditLine;
@@ -127,22 +128,31 @@ struct Log<W> {
 }
 
 impl<W: Write> Log<W> {
-    /// Appends lines, on lines of their own whatever a failed write has left.
-    fn append(&mut self, lines: &[u8]) -> std::io::Result<()> {
+    /// Appends lines, on lines of their own whatever a failed write has left. Answers how many of them are whole in the file, also if it
+    /// fails.
+    fn append(&mut self, lines: &[u8]) -> (usize, std::io::Result<()>) {
+        let mut rest = lines;
+        let appended = self.append_rest(&mut rest);
+        let written = &lines[..lines.len() - rest.len()];
+        (memchr_iter(b'\n', written).count(), appended)
+    }
+
+    fn append_rest(&mut self, rest: &mut &[u8]) -> std::io::Result<()> {
         if self.is_torn {
-            self.write(b"\n")?;
+            self.write(&mut &b"\n"[..])?;
         }
-        self.write(lines)?;
+        self.write(rest)?;
         self.file.flush()
     }
 
-    fn write(&mut self, mut bytes: &[u8]) -> std::io::Result<()> {
+    /// Writes the bytes, and leaves those that it could not write.
+    fn write(&mut self, bytes: &mut &[u8]) -> std::io::Result<()> {
         while !bytes.is_empty() {
             match self.file.write(bytes) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(count) => {
                     self.is_torn = bytes[count - 1] != b'\n';
-                    bytes = &bytes[count..];
+                    *bytes = &bytes[count..];
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -170,13 +180,12 @@ fn write_lines(queue: &Receiver<Message>, file: impl Write, counts: &Counts) {
                 Message::End => has_ended = true,
             }
         }
-        match log.append(&bytes) {
-            Ok(()) => {
-                counts.written.fetch_add(lines as u64, Ordering::Relaxed);
-                is_told = false;
-            }
+        let (written, appended) = log.append(&bytes);
+        counts.written.fetch_add(written as u64, Ordering::Relaxed);
+        counts.dropped.fetch_add((lines - written) as u64, Ordering::Relaxed);
+        match appended {
+            Ok(()) => is_told = false,
             Err(error) => {
-                counts.dropped.fetch_add(lines as u64, Ordering::Relaxed);
                 if !std::mem::replace(&mut is_told, true) {
                     tracing::error!(%error, "the audit log cannot be written");
                 }
@@ -186,133 +195,5 @@ fn write_lines(queue: &Receiver<Message>, file: impl Write, counts: &Counts) {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Barrier;
-
-    use super::*;
-
-    /// A disk that does nothing until it is told twice: that its turn has come, and that it may go on.
-    struct Slow(Arc<Barrier>, u64);
-
-    impl Write for Slow {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            if self.1 == 0 {
-                self.0.wait();
-                self.0.wait();
-            }
-            self.1 += 1;
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn who_records_does_not_wait_for_the_disk() {
-        let barrier = Arc::new(Barrier::new(2));
-        let audit = Audit::start(Slow(Arc::clone(&barrier), 0), false).expect("a thread");
-        let line = AuditLine { wall_ms: 0, who: Some("app"), from: None, what: b"GET /", status: "403" };
-        audit.record(&line);
-        barrier.wait();
-        for _ in 0..QUEUE_LINES_MAX + 10 {
-            audit.record(&line);
-        }
-        assert_eq!(audit.counts(), (0, 10), "one is being written, and the queue is full");
-        barrier.wait();
-        while audit.counts().0 < QUEUE_LINES_MAX as u64 + 1 {
-            thread::yield_now();
-        }
-        assert_eq!(audit.counts(), (QUEUE_LINES_MAX as u64 + 1, 10));
-    }
-
-    /// A file that can be looked at.
-    struct Shared(Arc<Mutex<Vec<u8>>>);
-    impl Write for Shared {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn who_closes_it_waits_for_the_last_line() {
-        let written = Arc::new(Mutex::new(Vec::new()));
-        let audit = Audit::start(Shared(Arc::clone(&written)), false).expect("a thread");
-        let line = AuditLine { wall_ms: 0, who: Some("app"), from: None, what: b"GET /", status: "403" };
-        (0..1_000).for_each(|_| audit.record(&line));
-        audit.close();
-        assert_eq!(written.lock().split(|byte| *byte == b'\n').count(), 1_001);
-        audit.close();
-        audit.record(&line);
-        assert_eq!(audit.counts(), (1_000, 1), "nobody writes it");
-    }
-
-    /// A disk that is full at first, but for a part of a line.
-    struct Full(Shared, usize);
-
-    impl Write for Full {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            let count = std::mem::replace(&mut self.1, usize::MAX).min(bytes.len());
-            if count == 0 {
-                return Err(ErrorKind::StorageFull.into());
-            }
-            if count < bytes.len() {
-                // The rest of the same write.
-                self.1 = 0;
-            }
-            self.0.write(&bytes[..count])
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    /// The next line was appended to it: nobody could read that, and it was counted as written.
-    #[test]
-    fn a_line_behind_one_that_was_cut_is_whole() {
-        for (room, expected) in
-            [(0, "next\n"), (3, "cut\nnext\n"), (9, "cut line\nnext\n"), (10, "cut line\na\nnext\n")]
-        {
-            let written = Arc::new(Mutex::new(Vec::new()));
-            let mut log = Log { file: Full(Shared(Arc::clone(&written)), room), is_torn: false };
-            log.append(b"cut line\nanother\n").expect_err("a full disk");
-            log.append(b"next\n").expect("room");
-            assert_eq!(String::from_utf8_lossy(&written.lock()), expected, "{room}");
-        }
-    }
-
-    #[test]
-    fn strangers_have_so_many_lines_a_second_and_the_rest_is_one() {
-        const MAX: usize = STRANGERS_PER_SECOND_MAX as usize;
-        let written = Arc::new(Mutex::new(Vec::new()));
-        let audit = Audit::start(Shared(Arc::clone(&written)), false).expect("a thread");
-        let known = AuditLine { wall_ms: 0, who: Some("app"), from: None, what: b"GET /", status: "403" };
-        let stranger = |wall_ms, status| AuditLine { wall_ms, who: None, from: None, what: b"GET /", status };
-        (0..MAX + 7).for_each(|_| audit.record(&stranger(5_000, "401")));
-        // Who is known, and what is not refused, have theirs.
-        (0..MAX + 7).for_each(|_| audit.record(&known));
-        (0..MAX + 7).for_each(|_| audit.record(&stranger(5_000, "201")));
-        audit.time_passes(5_999);
-        audit.time_passes(6_000);
-        audit.time_passes(6_000);
-        (0..MAX + 2).for_each(|_| audit.record(&stranger(6_001, "refused")));
-        audit.close();
-        let text = String::from_utf8(written.lock().clone()).expect("text");
-        let count = |part: &str| text.lines().filter(|line| line.contains(part)).count();
-        assert_eq!((count("\"401\""), count("\"403\""), count("\"201\"")), (MAX, MAX + 7, MAX + 7));
-        assert_eq!(count("\"refused\""), MAX);
-        let left_out: Vec<&str> = text.lines().filter(|line| line.contains("left out")).collect();
-        let of = |time, count| {
-            let when = format!("{{\"time\":\"1970-01-01T00:00:0{time}Z\",\"who\":null,\"from\":null");
-            format!("{when},\"what\":\"{count} requests\",\"status\":\"left out\"}}")
-        };
-        assert_eq!(left_out, [of(5, 7), of(6, 2)]);
-    }
-}
+#[path = "audit_tests.rs"]
+mod tests;

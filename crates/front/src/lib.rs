@@ -27,7 +27,7 @@ mod serve;
 mod slow;
 mod traced;
 
-pub use auth::{Access, Audit, Guard, Hosts};
+pub use auth::{Access, Audit, AuditLog, Guard, Hosts};
 pub use connection::{Core, Link, handshakes};
 pub use door::{ClusterDoor, Door, Opening};
 pub use entrances::{Client, Entrances};

@@ -17,7 +17,7 @@ mod stateless;
 pub use config::Config;
 #[cfg(feature = "cassandra")]
 pub use ladoga_cassandra as cassandra;
-pub use ladoga_front::{Access, Audit, Guard, Hosts, RespSettings};
+pub use ladoga_front::{Access, Audit, AuditLog, Guard, Hosts, RespSettings};
 pub use ladoga_local::{embedded, store};
 pub use ladoga_replica as peers;
 pub use ladoga_runtime::{Panicked, Sampling, Supervisor, Traces};

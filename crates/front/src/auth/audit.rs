@@ -48,14 +48,14 @@ struct Counts {
 }
 
 impl Audit {
-    /// Writes to `file`, on a thread of its own; with writes, if these are wanted too.
-    pub fn start(file: impl Write + Send + 'static, has_writes: bool) -> std::io::Result<Audit> {
+    /// Writes to `log`, on a thread of its own; with writes, if these are wanted too.
+    pub fn start(log: AuditLog<impl Write + Send + 'static>, has_writes: bool) -> std::io::Result<Audit> {
         let (lines, queue) = sync_channel(QUEUE_LINES_MAX);
         let counts = Arc::new(Counts::default());
         let counted = Arc::clone(&counts);
         let thread = thread::Builder::new()
             .name("audit".to_owned())
-            .spawn(move || write_lines(&queue, file, &counted))?;
+            .spawn(move || write_lines(&queue, log, &counted))?;
         let strangers = Strangers { limit: LineLimit::new(STRANGERS_PER_SECOND_MAX), last_ms: 0 };
         let (strangers, thread) = (Mutex::new(strangers), Mutex::new(Some(thread)));
         Ok(Audit { lines, has_writes, counts, strangers, thread })
@@ -121,13 +121,14 @@ const fn ns(wall_ms: u64) -> u64 {
 }
 
 /// The file of the log.
-struct Log<W> {
-    file: W,
-    /// Whether it ends within a line: a write failed after a part of it.
-    is_torn: bool,
+pub struct AuditLog<W> {
+    /// What is appended to.
+    pub file: W,
+    /// Whether it ends within a line: a write failed after a part of it, now or before a restart.
+    pub is_torn: bool,
 }
 
-impl<W: Write> Log<W> {
+impl<W: Write> AuditLog<W> {
     /// Appends lines, on lines of their own whatever a failed write has left. Answers how many of them are whole in the file, also if it
     /// fails.
     fn append(&mut self, lines: &[u8]) -> (usize, std::io::Result<()>) {
@@ -163,8 +164,7 @@ impl<W: Write> Log<W> {
 }
 
 /// Until the end is told, or the last who could record something is gone.
-fn write_lines(queue: &Receiver<Message>, file: impl Write, counts: &Counts) {
-    let mut log = Log { file, is_torn: false };
+fn write_lines(queue: &Receiver<Message>, mut log: AuditLog<impl Write>, counts: &Counts) {
     let (mut is_told, mut has_ended) = (false, false);
     while !has_ended && let Ok(Message::Line(mut bytes)) = queue.recv() {
         let mut lines = 1;

@@ -2,6 +2,11 @@ use std::sync::Barrier;
 
 use super::*;
 
+/// A log that ends with a line.
+fn whole<W>(file: W) -> AuditLog<W> {
+    AuditLog { file, is_torn: false }
+}
+
 /// A disk that does nothing until it is told twice: that its turn has come, and that it may go on.
 struct Slow(Arc<Barrier>, u64);
 
@@ -23,7 +28,7 @@ impl Write for Slow {
 #[test]
 fn who_records_does_not_wait_for_the_disk() {
     let barrier = Arc::new(Barrier::new(2));
-    let audit = Audit::start(Slow(Arc::clone(&barrier), 0), false).expect("a thread");
+    let audit = Audit::start(whole(Slow(Arc::clone(&barrier), 0)), false).expect("a thread");
     let line = AuditLine { wall_ms: 0, who: Some("app"), from: None, what: b"GET /", status: "403" };
     audit.record(&line);
     barrier.wait();
@@ -54,7 +59,7 @@ impl Write for Shared {
 #[test]
 fn who_closes_it_waits_for_the_last_line() {
     let written = Arc::new(Mutex::new(Vec::new()));
-    let audit = Audit::start(Shared(Arc::clone(&written)), false).expect("a thread");
+    let audit = Audit::start(whole(Shared(Arc::clone(&written))), false).expect("a thread");
     let line = AuditLine { wall_ms: 0, who: Some("app"), from: None, what: b"GET /", status: "403" };
     (0..1_000).for_each(|_| audit.record(&line));
     audit.close();
@@ -92,11 +97,21 @@ fn a_line_behind_one_that_was_cut_is_whole() {
         [(0, "next\n"), (3, "cut\nnext\n"), (9, "cut line\nnext\n"), (10, "cut line\na\nnext\n")]
     {
         let written = Arc::new(Mutex::new(Vec::new()));
-        let mut log = Log { file: Full(Shared(Arc::clone(&written)), room), is_torn: false };
+        let mut log = AuditLog { file: Full(Shared(Arc::clone(&written)), room), is_torn: false };
         log.append(b"cut line\nanother\n").1.expect_err("a full disk");
         log.append(b"next\n").1.expect("room");
         assert_eq!(String::from_utf8_lossy(&written.lock()), expected, "{room}");
     }
+}
+
+#[test]
+fn the_first_line_behind_one_that_was_cut_before_a_restart_is_whole() {
+    let written = Arc::new(Mutex::new(b"cut".to_vec()));
+    let mut log = AuditLog { file: Shared(Arc::clone(&written)), is_torn: true };
+    for line in ["next\n", "last\n"] {
+        log.append(line.as_bytes()).1.expect("room");
+    }
+    assert_eq!(String::from_utf8_lossy(&written.lock()), "cut\nnext\nlast\n");
 }
 
 /// All lines of a write that failed were counted as lost, up to 256.
@@ -108,7 +123,7 @@ fn a_line_that_is_whole_in_the_file_is_counted_as_written() {
         (0..3).for_each(|_| lines.send(Message::Line(line.to_vec())).expect("room"));
         lines.send(Message::End).expect("room");
         let (written, counts) = (Arc::new(Mutex::new(Vec::new())), Counts::default());
-        write_lines(&queue, Full(Shared(Arc::clone(&written)), room), &counts);
+        write_lines(&queue, whole(Full(Shared(Arc::clone(&written)), room)), &counts);
         let counted = (counts.written.load(Ordering::Relaxed), counts.dropped.load(Ordering::Relaxed));
         assert_eq!(counted, expected, "{room}");
         assert_eq!(written.lock().len(), room);
@@ -119,7 +134,7 @@ fn a_line_that_is_whole_in_the_file_is_counted_as_written() {
 fn strangers_have_so_many_lines_a_second_and_the_rest_is_one() {
     const MAX: usize = STRANGERS_PER_SECOND_MAX as usize;
     let written = Arc::new(Mutex::new(Vec::new()));
-    let audit = Audit::start(Shared(Arc::clone(&written)), false).expect("a thread");
+    let audit = Audit::start(whole(Shared(Arc::clone(&written))), false).expect("a thread");
     let known = AuditLine { wall_ms: 0, who: Some("app"), from: None, what: b"GET /", status: "403" };
     let stranger = |wall_ms, status| AuditLine { wall_ms, who: None, from: None, what: b"GET /", status };
     (0..MAX + 7).for_each(|_| audit.record(&stranger(5_000, "401")));

@@ -21,7 +21,7 @@ mod need;
 mod pending_line;
 
 pub use access::Access;
-pub use audit::Audit;
+pub use audit::{Audit, AuditLog};
 pub use guard::Guard;
 pub use hosts::Hosts;
 

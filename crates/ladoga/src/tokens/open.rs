@@ -1,12 +1,12 @@
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
 use ladoga_access::{PEER_SECRET_BYTES_MIN, PeerSecret, TokenFile};
 use ladoga_env::real::read_regular_file;
-use ladoga_node::{Access, Audit, Guard, Hosts};
+use ladoga_node::{Access, Audit, AuditLog, Guard, Hosts};
 use ladoga_tls::{NodeTls, TlsPaths};
 
 use super::store::{parse_tokens, read_tokens};
@@ -94,8 +94,18 @@ fn tokens(path: &Path) -> Result<(Vec<u8>, TokenFile), SettingError> {
 #[expect(clippy::disallowed_methods, reason = "a log is no part of a store; its disk seam is not for it")]
 fn audit(path: &Path, has_writes: bool) -> Result<Audit, SettingError> {
     let file = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path);
-    file.and_then(|file| Audit::start(file, has_writes))
+    file.and_then(|file| Audit::start(AuditLog { is_torn: ends_within_line(&file, path)?, file }, has_writes))
         .map_err(|error| wrong("--audit", path, format!("a file that can be written: {error}")))
+}
+
+/// Whether a log was left with a part of a line. A pipe, a device, and a file that may not be read count as whole.
+#[expect(clippy::disallowed_methods, reason = "as above")]
+fn ends_within_line(file: &fs::File, path: &Path) -> std::io::Result<bool> {
+    let metadata = file.metadata()?;
+    let Some(last) = metadata.len().checked_sub(1).filter(|_| metadata.is_file()) else { return Ok(false) };
+    let mut byte = [0];
+    let read = fs::File::open(path).and_then(|file| file.read_exact_at(&mut byte, last));
+    Ok(read.is_ok() && byte != *b"\n")
 }
 
 /// Whether a file can be appended to, or made. Makes none.
@@ -130,3 +140,7 @@ fn peer_secret(path: &Path) -> Result<PeerSecret, SettingError> {
 fn wrong(name: &str, path: &Path, expected: String) -> SettingError {
     SettingError { name: name.to_owned(), value: path.display().to_string(), expected }
 }
+
+#[cfg(test)]
+#[path = "open_tests.rs"]
+mod tests;

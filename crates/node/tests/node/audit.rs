@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use ladoga_env::real::RealClock;
 use ladoga_node::store::StoreError;
-use ladoga_node::{Access, Audit, Config, Limits};
+use ladoga_node::{Access, Audit, AuditLog, Config, Limits};
 use parking_lot::Mutex;
 
 use crate::client::{Client, connect};
@@ -34,7 +34,9 @@ struct Audited {
 impl Audited {
     fn start(limits: Limits) -> Audited {
         let log = Shared::default();
-        let audit = Some(Arc::new(Audit::start(log.clone(), true).expect("a thread")));
+        let audit = Some(Arc::new(
+            Audit::start(AuditLog { file: log.clone(), is_torn: false }, true).expect("a thread"),
+        ));
         let access = Arc::new(Access { audit, ..Access::default() });
         let any = "127.0.0.1:0".parse().expect("an address");
         let alone = Config::alone(vec![any], 2);

@@ -53,6 +53,11 @@ const fn is_escaped(byte: u8) -> bool {
     byte < 0x20 || byte == b'"' || byte == b'\\'
 }
 
+/// Of a number below 16.
+const fn hex(digit: u8) -> u8 {
+    b"0123456789abcdef"[digit as usize]
+}
+
 fn put_escaped_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     let mut plain = 0;
     for (index, &byte) in bytes.iter().enumerate().filter(|(_, byte)| is_escaped(**byte)) {
@@ -64,7 +69,7 @@ fn put_escaped_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
             b'\n' => out.extend_from_slice(b"\\n"),
             b'\r' => out.extend_from_slice(b"\\r"),
             b'\t' => out.extend_from_slice(b"\\t"),
-            _ => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            _ => out.extend_from_slice(&[b'\\', b'u', b'0', b'0', hex(byte >> 4), hex(byte & 0xf)]),
         }
     }
     out.extend_from_slice(&bytes[plain..]);

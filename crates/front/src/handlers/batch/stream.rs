@@ -259,9 +259,10 @@ impl<K: KeyValue> BatchStream<K> {
 
     fn write(&mut self, answer: &LineAnswer) {
         self.begin_answer();
-        self.line.clear();
         answer.write(&mut self.line);
         self.framing.whole(&mut self.sent, &self.line);
+        // What is in it would stay.
+        self.line.clear();
         self.line.shrink_to(LINE_BYTES_KEPT);
         self.send();
     }

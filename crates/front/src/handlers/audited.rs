@@ -3,10 +3,13 @@ use std::rc::Rc;
 use ladoga_http1::StatusCode;
 use ladoga_http1::server::Request;
 use ladoga_runtime::Operation;
+use ladoga_service::BackupStep;
+use memchr::memchr;
 
 use crate::auth::{Asker, Audit, PendingLine};
 use crate::connection::Link;
 use crate::door::Door;
+use crate::http::backup_step;
 
 /// A request that may belong into the audit log, as that has it.
 pub(crate) struct Audited(Vec<u8>);
@@ -33,7 +36,7 @@ impl Audited {
         operation: Option<Operation>,
     ) -> AuditedRequest {
         let line = door.access.audit.as_ref().map(|audit| {
-            let is_due = operation.is_some_and(|operation| is_due(audit, operation));
+            let is_due = operation.is_some_and(|operation| is_due(audit, operation, &self.0));
             PendingLine::new(audit, &door.core.clock, asker_on(link), (self.0, is_due))
         });
         AuditedRequest { line, link: Rc::clone(link) }
@@ -64,10 +67,20 @@ pub(super) fn asker_on(link: &Link) -> Asker {
 }
 
 /// What operators do is written down always; writes if they are wanted. Lines of a batch are by themselves.
-const fn is_due(audit: &Audit, operation: Operation) -> bool {
+fn is_due(audit: &Audit, operation: Operation, what: &[u8]) -> bool {
     match operation {
-        Operation::Repair | Operation::Profile | Operation::Backup => true,
+        Operation::Repair | Operation::Profile | Operation::Backup | Operation::BackupEnd => true,
+        Operation::BackupFile => begins_a_file(what),
         Operation::Put | Operation::Delete | Operation::Increment | Operation::Expire => audit.has_writes(),
         _ => false,
     }
+}
+
+/// A file of a backup, or of the log, is fetched piece by piece: the first one stands for all.
+fn begins_a_file(what: &[u8]) -> bool {
+    let query = memchr(b'?', what).map_or(&b""[..], |mark| &what[mark + 1..]);
+    matches!(
+        backup_step(Operation::BackupFile, query),
+        Ok(BackupStep::Read { offset: 0, .. } | BackupStep::ReadLog { offset: 0, .. })
+    )
 }

@@ -114,3 +114,35 @@ fn writes_whose_connections_are_cut_off_are_written_down() {
     let expected = ["PUT /v0/entity?id=d", "SET f", "SET g", "batch put a", "batch put b", "batch put c"];
     assert_eq!(whats, expected, "{log}");
 }
+
+/// Only the beginning of a backup was written down, and what is kept of the log can be read without one.
+#[test]
+fn each_step_of_a_backup_is_written_down_and_each_file_once() {
+    let audited = Audited::start(Limits::default());
+    let mut client = audited.running.connect();
+    let id = "id=00000000000000ff";
+    let written = [
+        "POST /v0/backup".to_owned(),
+        "POST /v0/backup?log_after=7".to_owned(),
+        format!("GET /v0/backup?{id}&file=listing"),
+        format!("GET /v0/backup?{id}&file=tables/000012.sst&offset=0"),
+        "GET /v0/backup?file=log/000012.wal&offset=0&bytes=9".to_owned(),
+        format!("DELETE /v0/backup?{id}"),
+    ];
+    let further = [
+        format!("GET /v0/backup?{id}&file=tables/000012.sst&offset=7"),
+        "GET /v0/backup?file=log/000012.wal&offset=7".to_owned(),
+        "GET /v0/backup".to_owned(),
+    ];
+    for request in written.iter().chain(&further) {
+        client.send(format!("{request} HTTP/1.1\r\nhost: h\r\n\r\n"));
+        client.answer();
+    }
+    let log = audited.log();
+    let whats: Vec<&str> = log
+        .lines()
+        .filter_map(|line| line.split_once("\"what\":\"")?.1.split_once("\",\"status\""))
+        .map(|(what, _)| what)
+        .collect();
+    assert_eq!(whats, written, "{log}");
+}

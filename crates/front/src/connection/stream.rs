@@ -57,8 +57,8 @@ pub(crate) fn next_piece(rest: Box<dyn Pieces>, limits: &Limits) -> Later<Result
 
 /// Writes an answer, behind its head, as fast as the client takes it, with one piece read ahead if there is memory for it.
 pub(crate) async fn write_stream(link: &Link, streamed: Streamed) -> Result<(), StreamError> {
-    let Streamed { first: mut piece, alive, permit, .. } = streamed;
-    let (mut written_ms, mut sent_ms) = (None, link.now_ms());
+    let Streamed { first: mut piece, alive, permit, bytes: promised, .. } = streamed;
+    let (mut written_ms, mut sent_ms, mut sent_bytes) = (None, link.now_ms(), 0);
     while let Some((bytes, rest)) = piece {
         let next = next_piece(rest, link.limits());
         if bytes.is_empty() {
@@ -79,13 +79,21 @@ pub(crate) async fn write_stream(link: &Link, streamed: Streamed) -> Result<(), 
         } else {
             write_unless_displaced(link, &permit, &bytes).await?;
             link.sent(bytes.len() as u64);
+            sent_bytes += bytes.len() as u64;
             sent_ms = link.now_ms();
             written_ms = Some(sent_ms);
         }
         drop(bytes);
         piece = next.await?;
     }
-    Ok(())
+    match promised {
+        // The client would take the next answer for the rest of this one.
+        Some(promised) if sent_bytes != promised => Err(StoreError::Unreadable {
+            reason: format!("it ended after {sent_bytes} bytes, expected {promised}"),
+        }
+        .into()),
+        _ => Ok(()),
+    }
 }
 
 /// Writes what is to be sent, unless the client takes it so slowly that it has to give way.

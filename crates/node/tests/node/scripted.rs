@@ -55,6 +55,8 @@ pub(crate) struct Script {
     pub(crate) holds: bool,
     /// Large values and ranges break off after so many pieces.
     pub(crate) breaks_after: Option<usize>,
+    /// Large values end after so many pieces, as if that were all.
+    pub(crate) ends_after: Option<usize>,
     /// Before each record of a range so many pieces are empty, each after 100 ms.
     pub(crate) empty_pieces: usize,
 }
@@ -106,6 +108,7 @@ impl Scripted {
                 return Value::Inline(Bytes::copy_from_slice(value));
             }
             let pieces = value.chunks(LARGE_BYTES as usize / 2).map(Bytes::copy_from_slice);
+            let pieces = pieces.take(script.ends_after.unwrap_or(usize::MAX));
             let pieces = Ready::boxed(pieces, script.breaks_after);
             Value::Large(LargeValue { bytes, pieces })
         }))

@@ -67,6 +67,18 @@ fn what_breaks_off_is_not_taken_for_a_whole() {
     }
 }
 
+/// The next answer would be taken for the rest of it.
+#[test]
+fn a_large_value_that_ends_early_is_not_taken_for_a_whole() {
+    let (running, value) = with_a_large_value();
+    running.store.tell(Script { ends_after: Some(2), ..Script::default() });
+    let mut client = running.connect();
+    client.send("GET /v0/entity?id=large HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n");
+    assert!(client.head().starts_with("http/1.1 200 ok\r\n"));
+    let (sent, in_order) = client.rest();
+    assert!(!in_order && sent.len() < value.len() && value.starts_with(&sent));
+}
+
 /// A proxy or a client gives up on an answer that does not move.
 #[test]
 fn a_range_that_finds_nothing_for_long_shows_that_it_goes_on() {

@@ -86,7 +86,10 @@ impl<S: Store> Pieces for HeldPieces<S> {
             let mut next = asked.await;
             loop {
                 let error = match next {
-                    Ok(None) => return Ok(None),
+                    Ok(None) if passed >= held.bytes => return Ok(None),
+                    Ok(None) => StoreError::Unreadable {
+                        reason: format!("the value ended after {passed} bytes, expected {}", held.bytes),
+                    },
                     Ok(Some((bytes, pieces))) => {
                         let passed = passed + bytes.len() as u64;
                         let rest: Box<dyn Pieces> = Box::new(HeldPieces { held, passed, pieces });

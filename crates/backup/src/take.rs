@@ -121,7 +121,7 @@ impl<'r> Taking<'r> {
             return Ok(());
         }
         let fetched = if self.is_stored(file) { None } else { Some(self.fetch(file, source, progress)?) };
-        let larges = self.check_table(table, blobs, &missing, fetched.as_ref())?;
+        let larges = self.check_table(table, &missing, fetched.as_ref())?;
         for blob in missing {
             let incoming = self.fetch(StoreFile::Blob(blob), source, progress)?;
             let first = LargeValue { file: blob, bytes: 0, crc: 0 };
@@ -168,30 +168,42 @@ impl<'r> Taking<'r> {
         Ok(incoming)
     }
 
-    /// Verifies a table, all but the large values that are missing; answers what those are to be.
+    /// Verifies a table, all but the large values that are missing; answers what those are to be. Of the others, which were verified when
+    /// they came, it is known how long they are: none is opened.
     fn check_table(
         &self,
         table: u64,
-        blobs: &[u64],
         missing: &BTreeSet<u64>,
         fetched: Option<&Incoming>,
     ) -> Result<BTreeSet<LargeValue>, Error> {
-        let there = blobs.iter().filter(|blob| !missing.contains(blob)).map(|&blob| StoreFile::Blob(blob));
         let stored = |file: StoreFile| self.repository.file(self.stored[&self.listed[&file].tag]);
         let file = StoreFile::Table(table);
         let path = fetched.map_or_else(|| stored(file), |fetched| fetched.path().clone());
-        let files = there.map(|file| (file, stored(file))).chain([(file, path)]);
-        let view = View::new(self.repository.disk(), 0, files);
+        let view = View::new(self.repository.disk(), 0, [(file, path)]);
         let (disk, tables) = (Arc::clone(&view) as _, &self.listing.tables);
         let mut larges = BTreeSet::new();
         let errors = OfflineStore::check_table(disk, view.dir(), tables, table, &mut |large| {
-            if !missing.contains(&large.file) {
-                return LargeCheck::Length;
-            }
             larges.insert(large);
             LargeCheck::Nothing
         });
-        errors.into_iter().next().map_or(Ok(larges), |error| Err(unsound(&view, error)))
+        match errors.into_iter().next() {
+            Some(error) if fetched.is_some() => return Err(unsound(&view, error)),
+            Some(error) => return Err(view.named(error).into()),
+            None => {}
+        }
+        // A file that is not in the list was found above: its table does not name it, either.
+        let there = larges.extract_if(.., |large| !missing.contains(&large.file));
+        let listed = there.map(|large| (large, self.listed.get(&StoreFile::Blob(large.file))));
+        for (large, listed) in listed {
+            let (expected, found) = (OfflineStore::large_file_bytes(large), listed.map_or(0, |it| it.bytes));
+            if expected != found {
+                let (name, table) = (StoreFile::Blob(large.file).path(), file.path());
+                let (name, table) = (name.display(), table.display());
+                let what = format!("{name} has {found} bytes, expected {expected} by what {table} says");
+                return Err(Error::Source(format!("{NOT_SOUND}: {what}")));
+            }
+        }
+        Ok(larges)
     }
 
     /// Verifies a large value, as the records of its table name it.
@@ -210,8 +222,13 @@ impl<'r> Taking<'r> {
     }
 }
 
-/// What is wrong with a file, by the name that it has on its node: here it is about to be removed.
+const NOT_SOUND: &str = "the node sent a file that is not sound, so nothing was backed up";
+
+/// What is wrong with a file that was fetched, by the name that it has on its node: here it is about to be removed. If it is this disk
+/// that does not give it back, the node has no part in that.
 fn unsound(view: &View, error: ladoga_storage::Error) -> Error {
-    let error = view.unviewed(error);
-    Error::Source(format!("the node sent a file that is not sound, so nothing was backed up: {error}"))
+    if !error.is_corruption() {
+        return view.named(error).into();
+    }
+    Error::Source(format!("{NOT_SOUND}: {}", view.unviewed(error)))
 }

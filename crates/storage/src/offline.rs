@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ladoga_env::Disk;
 
-use crate::blob::{Blob, BlobRegistry};
+use crate::blob::{Blob, BlobRegistry, file_bytes};
 use crate::check::{CheckReport, LargeCheck, check_table};
 use crate::engine::{cell_of, levels_of};
 use crate::error::Error;
@@ -63,6 +63,11 @@ impl OfflineStore {
     pub fn large_value(disk: Arc<dyn Disk>, dir: &Path, large: LargeValue) -> Blob {
         let pointer = BlobPointer { file: large.file, len: large.bytes, crc: large.crc };
         Blob::new(share(disk, dir).blobs.refer(large.file), pointer)
+    }
+
+    /// How long the file of such a value is.
+    pub const fn large_file_bytes(large: LargeValue) -> u64 {
+        file_bytes(large.bytes)
     }
 
     /// Verifies all of it.

@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use ladoga_backup::{Error, Listing, PIECE_BYTES_MAX, Source, restore_files};
+use ladoga_env::sim::{Fault, Operation};
 use ladoga_storage::StoreFile;
 use proptest::prelude::*;
 
@@ -156,4 +157,35 @@ fn a_name_behind_which_there_is_no_other_is_refused() {
     machine.disk.plant(&last, b"");
     let refused = repository(&env).new_id(&env).expect_err("there is no newer name").to_string();
     assert!(refused.contains("9999-99-99T99-99-99Z.json") && refused.contains("newer"), "{refused}");
+}
+
+/// The node was blamed, by a path that does not exist.
+#[test]
+fn a_repository_that_cannot_be_read_is_not_the_fault_of_the_node() {
+    let (mut node, machine) = (filled(7), Machine::new(8));
+    let env = machine.env();
+    let (first, _) = take_one(&env, &node).expect("a backup");
+    let stored = |is_wanted: fn(StoreFile) -> bool| {
+        let file = first.nodes[0].files.iter().find(|stored| is_wanted(stored.file)).expect("there is one");
+        repository(&env).file(file.stored)
+    };
+    let blob = stored(|file| matches!(file, StoreFile::Blob(_)));
+    let broken = |path: &Path| {
+        let fault = Fault::io().on(Operation::Read).on_path(&path.to_string_lossy()).sticky();
+        machine.disk.fail_operation(0, fault);
+    };
+    // A new table names a large value that is there: its length is known.
+    broken(&blob);
+    node.put(98, 901 << 16, b"new");
+    node.restamp(99, 902 << 16);
+    let (_, taken) = take_one(&env, &node).expect("nothing of it is read");
+    assert!(taken.new_bytes < 600_000, "{taken:?}");
+    machine.disk.clear_faults();
+    // A large value is missing, and the table that names it cannot be read.
+    env.disk.remove(&blob).expect("it is there");
+    let tables: Vec<_> =
+        machine.disk.paths().into_iter().filter(|path| path.starts_with("/backups/files")).collect();
+    tables.iter().for_each(|path| broken(path));
+    let error = take_one(&env, &node).expect_err("a table cannot be read");
+    assert!(matches!(error, Error::Store(_)) && error.to_string().contains("/backups/files"), "{error}");
 }

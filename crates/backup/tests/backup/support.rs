@@ -8,7 +8,7 @@ use ladoga_backup::{
 use ladoga_env::sim::{self, PowerCut, SimClock, SimDisk};
 use ladoga_env::{Disk, Env, OpenMode};
 use ladoga_model::{Stamp, Version};
-use ladoga_storage::{Background, Durability, Engine, Options, StoreFile, WriteBatch, read_value};
+use ladoga_storage::{Background, Durability, Engine, Options, StoreFile, Value, WriteBatch, read_value};
 
 pub(crate) const REPOSITORY: &str = "/backups";
 
@@ -143,6 +143,17 @@ impl Node {
     pub(crate) fn put(&mut self, number: u64, timestamp: u64, value: &[u8]) {
         let stamp = Stamp::new(Version { timestamp, node: 0 });
         self.write(format!("key{number:03}").as_bytes(), stamp, Some(value));
+    }
+
+    /// Names the large value of a key again.
+    pub(crate) fn restamp(&mut self, number: u64, timestamp: u64) {
+        let (key, stamp) = (format!("key{number:03}"), Stamp::new(Version { timestamp, node: 0 }));
+        let Some(Value::Large(blob)) = self.engine().get(key.as_bytes()).expect("a sound disk") else {
+            panic!("{key} has a large value");
+        };
+        let mut batch = WriteBatch::new();
+        batch.put_blob(key.as_bytes(), stamp, blob.to_name_again());
+        self.engine().write_group(&[batch]).expect("a store that is well");
     }
 
     pub(crate) fn work(&self) {

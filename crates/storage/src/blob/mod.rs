@@ -21,6 +21,11 @@ const MAGIC: &[u8; 7] = b"LADOGAB";
 const FORMAT: u8 = 1;
 const HEADER_BYTES: u64 = 16;
 
+/// How long the file of a value of so many bytes is.
+pub(crate) const fn file_bytes(bytes: u64) -> u64 {
+    HEADER_BYTES + bytes + 4 * bytes.div_ceil(BLOB_PIECE_BYTES as u64)
+}
+
 fn header(number: u64) -> [u8; HEADER_BYTES as usize] {
     let mut header = [0; HEADER_BYTES as usize];
     header[..7].copy_from_slice(MAGIC);

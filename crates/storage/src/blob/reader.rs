@@ -5,7 +5,9 @@ use bytes::Bytes;
 use ladoga_env::{File, OpenMode};
 use ladoga_model::Quote;
 
-use super::{BLOB_PIECE_BYTES, BlobRef, FinishedBlob, HEADER_BYTES, header, piece_crc, piece_offset};
+use super::{
+    BLOB_PIECE_BYTES, BlobRef, FinishedBlob, HEADER_BYTES, file_bytes, header, piece_crc, piece_offset,
+};
 use crate::coding::u32_at;
 use crate::error::Error;
 use crate::record::BlobPointer;
@@ -85,8 +87,7 @@ impl Blob {
 
     /// Checks that nothing follows the last piece. A missing piece is found when it is read.
     pub(crate) fn check_length(&self) -> Result<(), Error> {
-        let pieces = self.pointer.len.div_ceil(BLOB_PIECE_BYTES as u64);
-        let expected = HEADER_BYTES + self.pointer.len + 4 * pieces;
+        let expected = file_bytes(self.pointer.len);
         let path = || self.blob.registry().path(self.pointer.file);
         let found = self.file()?.len().map_err(|error| Error::io("measure", path())(error))?;
         if found <= expected {

@@ -1,13 +1,15 @@
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use ladoga_access::{FILE_BYTES_MAX, TokenFile};
 use ladoga_env::real::read_regular_file;
 
-/// Only who owns the file may read which tokens there are.
+/// Only who owns a new file may read which tokens there are.
 const MODE: u32 = 0o600;
+/// Who may read a file, and change it.
+const PERMISSIONS: u32 = 0o777;
 
 /// The file of tokens while it is being changed. The new one stands beside it, and takes its name once it is whole; as long as it is
 /// there, nobody else changes the file.
@@ -76,9 +78,13 @@ impl TokenStore {
                 if !content.is_empty() {
                     store.tokens = parse_tokens(path, &content)?;
                 }
-                // A node that runs as another user has to be able to read it as before.
+                // A node that runs as another user has to be able to read it as before. Its group may do so only once it is the same.
                 fchown(&store.file, Some(known.uid()), Some(known.gid()))
                     .map_err(|error| format!("cannot leave {} its owner: {error}", path.display()))?;
+                store
+                    .file
+                    .set_permissions(fs::Permissions::from_mode(known.mode() & PERMISSIONS))
+                    .map_err(|error| format!("cannot leave {} its mode: {error}", path.display()))?;
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
@@ -161,6 +167,22 @@ mod tests {
             assert_eq!(with_token(&link).finish(), Ok(None));
             assert!(link.is_symlink() && !real.is_symlink());
             assert_eq!(TokenStore::read(&real).expect("it is stored").tokens.len(), tokens);
+        }
+        fs::remove_dir_all(&dir).expect("a directory");
+    }
+
+    /// It got the mode of a new one: a node that reads it by its group kept the tokens before, and did not start any more.
+    #[test]
+    fn who_may_read_the_file_may_read_the_new_one() {
+        let dir = directory("modes");
+        let path = dir.join("tokens");
+        let mode = || fs::metadata(&path).expect("a file").mode() & PERMISSIONS;
+        assert_eq!(with_token(&path).finish(), Ok(None));
+        assert_eq!(mode(), MODE);
+        for given in [0o640, 0o400, 0o664] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(given)).expect("a mode");
+            assert_eq!(with_token(&path).finish(), Ok(None));
+            assert_eq!(mode(), given);
         }
         fs::remove_dir_all(&dir).expect("a directory");
     }

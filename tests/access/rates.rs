@@ -1,5 +1,5 @@
 use crate::resp_client::RespNode;
-use crate::support::{Connection, assert_refusal, entity, value, wait_for};
+use crate::support::{Connection, Ladoga, assert_refusal, entity, value, wait_for};
 use crate::tokens::{Tokens, ask};
 
 /// However slow the machine is, it sends more than one request a second now and then.
@@ -108,6 +108,22 @@ fn lines_of_a_batch_are_requests() {
     let answered = connection.response();
     let last = answered.text().lines().last().expect("an answer to each line").to_owned();
     assert!(last.starts_with("{\"status\":429,\"error\":\"the token has used its bytes a second"), "{last}");
+}
+
+/// It stored what the token may use in a second and passed over the rest, as often as it was repeated.
+#[test]
+fn an_import_waits_for_the_rate_of_its_token() {
+    const RECORDS: usize = 12;
+    let tokens = Tokens::new();
+    let app = tokens.create("app", "write", &["--requests-per-second", "5"]);
+    let ops = tokens.create("ops", "range", &[]);
+    let node = tokens.launch().start();
+    let line = |number| format!("{{\"key\":\"{number}\",\"value\":\"v\"}}\n");
+    let lines: String = (0..RECORDS).map(line).collect();
+    let import = Ladoga::new(["import", "-", "--url", &node.url()]).env("LADOGA_TOKEN", &app);
+    assert_eq!(import.input(lines.as_bytes()).run().expect_success().stderr, "12 records stored\n");
+    let count = ("GET", "/v0/entities?start=%00&count=true");
+    assert_eq!(ask(&mut node.connect(), count, Some(&ops), None).text().trim(), RECORDS.to_string());
 }
 
 /// A batch of one line is one request: the first line is paid for with the batch.

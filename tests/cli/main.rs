@@ -5,6 +5,7 @@
 //! - `precedence`: a flag wins over the environment, which wins over the file
 //! - `client`: `get`, `put`, `delete`, `range`, `status`; `ranges`: parts of a range, and how many keys it has
 //! - `batch`: many operations from a file; `transfer`: all records into a file, and back; `copy`: all records from one node to another
+//! - `sent_again`: what an import sends again
 //! - `reasons`: what cannot be read, printed or opened is named, and one is not many
 //! - `unread`: nobody reads the output of those that have work to do
 //! - `changes`: `ladoga changes`, over the crash of a node
@@ -26,6 +27,7 @@ mod precedence;
 mod ranges;
 mod reasons;
 mod repair;
+mod sent_again;
 mod settings;
 mod strangers;
 mod transfer;

@@ -1,19 +1,22 @@
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 use std::io::{Read, Write, stderr};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use ladoga_env::Clock;
 use ladoga_env::real::RealClock;
 
-use super::lines::{Chunk, Input, REQUEST_MS_MAX, open};
-use super::record::{LargeRecord, Record, record};
-use super::tally::{ProgressLine, Tally};
+use super::lines::{Input, REQUEST_MS_MAX, open};
+use super::patience::{Attempts, Patience, Trouble, is_passing};
+use super::record::{LargeRecord, key_and_conditions};
+use super::record_lines::{Pause, RecordLines, SentLine, Unanswered, not_imported};
+use super::tally::{AnswerLines, ProgressLine, Tally, reason_of, status_of};
 use super::{Failure, complain, counted, node_url};
 use crate::batch_arguments::ImportArguments;
 use crate::client::{Response, TEXT, Url, exchange};
 
-/// The longest record: a value of 64 MiB in Base64, or with every byte escaped.
-pub(super) const RECORD_BYTES_MAX: usize = 512 << 20;
+/// For how long a record is sent again: what a token may use may be used up for minutes by a large one.
+const PATIENCE: Patience = Patience::fixed(Duration::from_mins(10));
 
 /// Stores the records of an export.
 pub(crate) fn import(arguments: &ImportArguments) -> Result<(), Failure> {
@@ -41,10 +44,10 @@ struct Import {
     url: Url,
     input: Input,
     source: RecordLines,
-    /// The lines whose answers are still to come, in order.
-    unanswered: Mutex<VecDeque<u64>>,
+    unanswered: Unanswered,
     tally: Tally,
     first_failed_line: Option<u64>,
+    attempts: Attempts,
     progress: ProgressLine,
     clock: RealClock,
 }
@@ -55,9 +58,10 @@ impl Import {
             url,
             input: Input::of(input),
             source: RecordLines::default(),
-            unanswered: Mutex::default(),
+            unanswered: Unanswered::default(),
             tally: Tally::default(),
             first_failed_line: None,
+            attempts: PATIENCE.begin(),
             progress: ProgressLine::of("records"),
             clock: RealClock::new(),
         }
@@ -66,7 +70,7 @@ impl Import {
     /// Stores the records in their order: a key may be there twice, so what is stored by itself waits for the answers to what is before it.
     fn run(&mut self) -> Result<(), Failure> {
         loop {
-            if !self.source.has_lines() {
+            if self.source.again.is_empty() && !self.source.has_lines() {
                 match self.input.wait() {
                     Some(chunk) => self.source.add(chunk?),
                     None if self.source.bytes.is_empty() => return Ok(()),
@@ -77,40 +81,54 @@ impl Import {
             if !first.is_empty() {
                 self.send(first)?;
             }
+            if !self.source.again.is_empty() {
+                continue;
+            }
             match self.source.stop.take() {
                 None => {}
-                Some(Pause::Large(record)) => {
-                    let number = self.source.number;
-                    let put = put(&self.url, &record, self.clock.wall_ms());
-                    match put.map_err(|reason| not_imported(number, &reason))? {
-                        Some((status, reason)) => self.count_large(number, status, reason),
-                        None => self.source.expired += 1,
-                    }
-                }
+                Some(Pause::Large(record)) => self.store_large(&record)?,
                 Some(Pause::Failed(failure)) => return Err(failure),
             }
         }
     }
 
-    fn count_large(&mut self, line: u64, status: u16, reason: String) {
-        self.tally.count_one(status, reason);
+    fn store_large(&mut self, record: &LargeRecord) -> Result<(), Failure> {
+        let line = self.source.number;
+        loop {
+            match put(&self.url, record, self.clock.wall_ms()) {
+                Ok(Some((status, reason))) => {
+                    self.attempts.succeeded();
+                    self.tally.count_one(status, reason);
+                    break;
+                }
+                Ok(None) => {
+                    self.source.expired += 1;
+                    return Ok(());
+                }
+                Err(trouble) => self.attempts.failed(trouble).map_err(|failure| about(line, failure))?,
+            }
+        }
         if self.tally.first_failure().is_some() {
             self.first_failed_line.get_or_insert(line);
         }
         self.progress.tell(self.tally.answers);
+        Ok(())
     }
 
-    /// Sends `first` and what follows in one request, up to where the source stops or rests.
+    /// Sends `first` and what follows in one request, up to where the source stops or rests, or a line has to be sent again.
     fn send(&mut self, first: Vec<u8>) -> Result<(), Failure> {
-        let Import { url, input, source, unanswered, tally, first_failed_line, progress, clock } = self;
-        let unanswered = &*unanswered;
+        let Import { url, input, source, unanswered, tally, first_failed_line, progress, clock, .. } = self;
+        let (unanswered, has_refused) = (&*unanswered, AtomicBool::new(false));
+        let (before, mut refused) = (tally.answers, Refused::default());
         let now_ms = || clock.monotonic_ns() / 1_000_000;
         let (mut next, began_ms) = (Some(first), now_ms());
         let body = || loop {
             if let Some(bytes) = next.take().filter(|bytes| !bytes.is_empty()) {
                 return Some(bytes);
             }
-            if source.stop.is_some() || now_ms() - began_ms > REQUEST_MS_MAX {
+            // What follows would be refused as well, and has to be in memory until it is sent again.
+            let is_over = has_refused.load(Ordering::Relaxed) || now_ms() - began_ms > REQUEST_MS_MAX;
+            if source.stop.is_some() || is_over {
                 return None;
             }
             match input.next(false)? {
@@ -121,127 +139,119 @@ impl Import {
         };
         let read = |response: Response| {
             if response.status != 200 {
-                return Err(Failure::refused(response));
+                return Ok(Some((response.status, Trouble::refused(response))));
             }
+            let mut answers = AnswerLines::default();
             response.lines(|piece| {
-                let before = tally.answers;
-                tally.add(piece);
-                let failed = tally.first_failure().map(|failed| failed.number);
-                let mut lines = unanswered.lock().unwrap_or_else(PoisonError::into_inner);
-                for number in before + 1..=tally.answers {
-                    let line = lines.pop_front();
-                    *first_failed_line = first_failed_line.or(line.filter(|_| failed == Some(number)));
-                }
+                answers.add(piece, |answer| match unanswered.pop() {
+                    Some(line) if refused.takes(&line, answer, url) => {
+                        has_refused.store(true, Ordering::Relaxed);
+                        refused.lines.push(line);
+                    }
+                    line => {
+                        tally.count(answer);
+                        let line = line.filter(|_| tally.first_failure().is_some());
+                        *first_failed_line = first_failed_line.or(line.map(|line| line.number));
+                    }
+                });
                 progress.tell(tally.answers);
                 Ok::<_, Failure>(())
-            })
+            })?;
+            Ok::<_, Failure>(None)
         };
-        exchange(url, "/v0/batch", body, read)??;
-        let lines = unanswered.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(line) = lines.front() else { return Ok(()) };
-        let reason = format!("{url} answered fewer lines than it was sent: line {line} has no answer");
-        Err(Failure::Failed(reason))
-    }
-}
-
-/// Why no more of the source goes into this request.
-enum Pause {
-    /// This comes next, and is stored by itself.
-    Large(LargeRecord),
-    /// Nothing more comes.
-    Failed(Failure),
-}
-
-/// The lines of a file of records.
-#[derive(Default)]
-struct RecordLines {
-    /// What was read, from the next line on.
-    bytes: Vec<u8>,
-    /// Whether they end where a line does.
-    is_whole: bool,
-    /// Of the last line that was looked at.
-    number: u64,
-    expired: u64,
-    stop: Option<Pause>,
-}
-
-impl RecordLines {
-    fn add(&mut self, Chunk { bytes, is_within_a_line }: Chunk) {
-        self.bytes.extend(bytes);
-        // What is longer than any record is looked at, so that it is refused.
-        self.is_whole = !is_within_a_line || self.bytes.len() > RECORD_BYTES_MAX;
-    }
-
-    const fn has_lines(&self) -> bool {
-        self.is_whole && !self.bytes.is_empty()
-    }
-
-    /// Makes a part of a batch of the lines that are there, up to one that cannot be in it. What a record says about its expiry is made a
-    /// time to live only now, just before it is sent: it may have waited for long.
-    fn render(&mut self, now_ms: u64, unanswered: &Mutex<VecDeque<u64>>) -> Vec<u8> {
-        let (mut operations, mut done) = (Vec::new(), 0);
-        if !self.has_lines() {
-            return operations;
+        if let Some((status, trouble)) = exchange(url, "/v0/batch", body, read)?? {
+            refused.take_all(unanswered, status, trouble)?;
         }
-        let mut numbers = unanswered.lock().unwrap_or_else(PoisonError::into_inner);
-        for line in self.bytes.split_inclusive(|&byte| byte == b'\n') {
-            done += line.len();
-            self.number += 1;
-            match record(line, now_ms) {
-                Ok(Record::Line(operation)) => {
-                    operations.extend_from_slice(&operation);
-                    numbers.push_back(self.number);
-                }
-                Ok(Record::Large(record)) => {
-                    self.stop = Some(Pause::Large(record));
-                    break;
-                }
-                Ok(Record::Expired) => self.expired += 1,
-                Ok(Record::Blank) => {}
-                Err(reason) => {
-                    let reason = format!("{reason}; expected a line as ladoga export writes it");
-                    self.stop = Some(Pause::Failed(not_imported(self.number, &reason)));
-                    break;
-                }
+        if let Some(SentLine { number, .. }) = unanswered.pop() {
+            let reason = format!("{url} answered fewer lines than it was sent: line {number} has no answer");
+            return Err(Failure::Failed(reason));
+        }
+        source.again = refused.lines;
+        if tally.answers > before {
+            self.attempts.succeeded();
+        }
+        refused.why.map_or(Ok(()), |(line, trouble)| {
+            self.attempts.failed(trouble).map_err(|failure| about(line, failure))
+        })
+    }
+}
+
+/// What has to be sent again: lines that were refused for now, and those behind them that are about the same keys, so that the last one of a
+/// key counts.
+#[derive(Default)]
+struct Refused {
+    lines: Vec<SentLine>,
+    keys: BTreeSet<Vec<u8>>,
+    /// The first one, and what was said.
+    why: Option<(u64, Trouble)>,
+}
+
+impl Refused {
+    /// Whether this line has to be sent again.
+    fn takes(&mut self, line: &SentLine, answer: &[u8], url: &Url) -> bool {
+        let status = status_of(answer).filter(|&status| is_passing(status));
+        if status.is_none() && self.keys.is_empty() {
+            return false;
+        }
+        let (key, has_conditions) = key_and_conditions(&line.text).unwrap_or_default();
+        match status {
+            Some(status) if is_worth_another(status, has_conditions) => {
+                let reason = reason_of(answer).unwrap_or_else(|| "it does not say why".to_owned());
+                let reason = format!("{url} answered {status}: {reason}");
+                self.why.get_or_insert_with(|| (line.number, Trouble::of_status(status, reason, None)));
+                self.keys.insert(key);
+                true
+            }
+            _ => self.keys.contains(&key),
+        }
+    }
+
+    /// The same of a whole batch, which is answered by nothing else.
+    fn take_all(&mut self, unanswered: &Unanswered, status: u16, trouble: Trouble) -> Result<(), Failure> {
+        while let Some(line) = unanswered.pop() {
+            self.lines.push(line);
+        }
+        let has_conditions = |line: &SentLine| key_and_conditions(&line.text).is_some_and(|(_, has)| has);
+        let has_conditions = self.lines.iter().any(has_conditions);
+        match trouble {
+            Trouble::Passing { reason, .. } if !is_worth_another(status, has_conditions) => {
+                Err(Failure::Failed(reason))
+            }
+            Trouble::Lasting(failure) => Err(failure),
+            trouble @ Trouble::Passing { .. } => {
+                let line = self.lines.first().map_or(0, |line| line.number);
+                self.why = Some((line, trouble));
+                Ok(())
             }
         }
-        self.bytes.drain(..done);
-        operations
     }
 }
 
-fn not_imported(line: u64, reason: &str) -> Failure {
-    Failure::Failed(format!("line {line} was not imported: {reason}"))
+/// Whether a record that got this answer is sent again. With a condition, only if it was certainly not stored: else it would not be met.
+const fn is_worth_another(status: u16, has_conditions: bool) -> bool {
+    is_passing(status) && (!has_conditions || matches!(status, 429 | 503))
+}
+
+fn about(line: u64, failure: Failure) -> Failure {
+    match failure {
+        Failure::Failed(reason) => not_imported(line, &reason),
+        failure => failure,
+    }
 }
 
 /// The status that the node answers and why, if that is about this record only, as in a batch; none if the record has expired.
-fn put(url: &Url, record: &LargeRecord, now_ms: u64) -> Result<Option<(u16, String)>, String> {
+fn put(url: &Url, record: &LargeRecord, now_ms: u64) -> Result<Option<(u16, String)>, Trouble> {
     let Some(request) = record.put(now_ms) else { return Ok(None) };
-    let response = request.send_in_time(url).map_err(|error| error.to_string())?;
+    // A node that is not there at all is told at once.
+    let response = request.send_in_time(url).map_err(Failure::from)?;
     let status = response.status;
     let reason = match status {
         201 => response.check_done().map(|()| String::new()),
         400 | 412 if response.is_of_type(TEXT) => response.text(),
-        _ => return Err(response.refusal()),
+        _ if is_worth_another(status, !record.conditions.is_empty()) => {
+            return Err(Trouble::refused(response));
+        }
+        _ => return Err(Failure::refused(response).into()),
     };
-    reason.map(|reason| Some((status, reason))).map_err(|error| error.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_has_expired_while_it_waited_is_left_out() {
-        let (mut source, unanswered) = (RecordLines::default(), Mutex::default());
-        let line = b"{\"key\":\"a\",\"value\":\"\",\"expires_ms\":2000}\n";
-        let add =
-            |source: &mut RecordLines| source.add(Chunk { bytes: line.to_vec(), is_within_a_line: false });
-        add(&mut source);
-        let operations = source.render(1_500, &unanswered);
-        assert!(String::from_utf8_lossy(&operations).contains("\"ttl\":\"500ms\""));
-        add(&mut source);
-        assert_eq!(source.render(2_000, &unanswered), b"");
-        assert_eq!((source.expired, source.number, source.has_lines()), (1, 2, false));
-    }
+    Ok(reason.map(|reason| Some((status, reason))).map_err(Failure::from)?)
 }

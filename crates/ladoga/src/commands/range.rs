@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde_json::Value;
 
-use super::import::RECORD_BYTES_MAX;
+use super::record_lines::RECORD_BYTES_MAX;
 use super::{Failure, node_url, output};
 use crate::arguments::NodeArguments;
 use crate::client::{NDJSON, Request, Response, from_base64, percent_encoded};

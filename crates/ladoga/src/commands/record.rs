@@ -93,6 +93,14 @@ pub(super) fn key_and_expiry(beginning: &[u8]) -> Option<(Vec<u8>, u64)> {
     Some((key, members.get("expires_ms").map_or(Some(0), Value::as_u64)?))
 }
 
+/// The key of a whole line of an export, and whether it has conditions.
+pub(super) fn key_and_conditions(line: &[u8]) -> Option<(Vec<u8>, bool)> {
+    let members: Map<String, Value> = serde_json::from_slice(line).ok()?;
+    let key = Member::of(&members, "key").ok()?.bytes().ok()?;
+    let has = |name| members.get(name).is_some_and(|value| !value.is_null());
+    Some((key, has("if_match") || has("if_none_match")))
+}
+
 /// What the value of a record begins with.
 const VALUE: &[u8] = b",\"value";
 

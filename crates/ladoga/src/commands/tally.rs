@@ -15,11 +15,46 @@ const FAILURES_FROM: u16 = 400;
 /// What is kept of an answer: its reason is told if it is no longer.
 const BEGINNING_BYTES_MAX: usize = 1 << 10;
 
-/// Counts the answers of a batch, which are lines that come in pieces. Of a line it keeps only the beginning.
+/// The answers of a batch, which are lines that come in pieces. Of a line it keeps only the beginning.
+#[derive(Default)]
+pub(super) struct AnswerLines {
+    beginning: Vec<u8>,
+}
+
+impl AnswerLines {
+    /// A piece of the answers: gives the beginning of each that it ends to `take`.
+    pub(super) fn add(&mut self, piece: &[u8], mut take: impl FnMut(&[u8])) {
+        for part in piece.split_inclusive(|&byte| byte == b'\n') {
+            let room = BEGINNING_BYTES_MAX - self.beginning.len();
+            self.beginning.extend_from_slice(&part[..part.len().min(room)]);
+            if part.ends_with(b"\n") {
+                take(&self.beginning);
+                self.beginning.clear();
+            }
+        }
+    }
+}
+
+/// The digits of the status of an answer.
+fn status_digits(answer: &[u8]) -> Option<&str> {
+    str::from_utf8(answer.strip_prefix(BEGINNING)?.get(..STATUS_DIGITS)?).ok()
+}
+
+/// The status of an answer, if it has one.
+pub(super) fn status_of(answer: &[u8]) -> Option<u16> {
+    status_digits(answer)?.parse().ok()
+}
+
+/// Why an operation failed, if its answer says that.
+pub(super) fn reason_of(answer: &[u8]) -> Option<String> {
+    let answer: Value = serde_json::from_slice(answer).ok()?;
+    answer["error"].as_str().map(str::to_owned)
+}
+
+/// Counts the answers of a batch.
 #[derive(Default)]
 pub(super) struct Tally {
-    beginning: Vec<u8>,
-    is_within: bool,
+    lines: AnswerLines,
     pub(super) answers: u64,
     failures: u64,
     first_failure: Option<FailedOperation>,
@@ -41,36 +76,26 @@ pub(super) struct FailedOperation {
 impl FailedOperation {
     fn of(number: u64, status: Option<&str>, answer: &[u8]) -> FailedOperation {
         let status = status.unwrap_or("no status").to_owned();
-        let answer: Option<Value> = serde_json::from_slice(answer).ok();
-        let reason = answer.and_then(|answer| answer["error"].as_str().map(str::to_owned));
-        FailedOperation { number, status, reason }
+        FailedOperation { number, status, reason: reason_of(answer) }
     }
 }
 
 impl Tally {
     /// A piece of the answers.
     pub(super) fn add(&mut self, piece: &[u8]) {
-        for part in piece.split_inclusive(|&byte| byte == b'\n') {
-            let room = BEGINNING_BYTES_MAX - self.beginning.len();
-            self.beginning.extend_from_slice(&part[..part.len().min(room)]);
-            self.is_within = !part.ends_with(b"\n");
-            if !self.is_within {
-                self.count_line();
-            }
-        }
+        let mut lines = std::mem::take(&mut self.lines);
+        lines.add(piece, |answer| self.count(answer));
+        self.lines = lines;
     }
 
-    fn count_line(&mut self) {
+    /// One of them.
+    pub(super) fn count(&mut self, answer: &[u8]) {
         self.answers += 1;
-        let digits = self.beginning.strip_prefix(BEGINNING).and_then(|rest| rest.get(..STATUS_DIGITS));
-        let status = digits.and_then(|digits| str::from_utf8(digits).ok());
-        let is_success = status.and_then(|digits| digits.parse().ok()).is_some_and(is_success);
-        if !is_success {
+        if !status_of(answer).is_some_and(is_success) {
             self.failures += 1;
-            let failed = || FailedOperation::of(self.answers, status, &self.beginning);
+            let failed = || FailedOperation::of(self.answers, status_digits(answer), answer);
             self.first_failure.get_or_insert_with(failed);
         }
-        self.beginning.clear();
     }
 
     /// Counts what was sent by itself, as if it had been in the batch.

@@ -7,9 +7,9 @@ use ladoga_model::VALUE_BYTES_MAX;
 use ring::digest::{Context, Digest, SHA256};
 
 use super::super::Failure;
+use super::super::patience::{Attempts, Patience, SILENCE_MAX, Trouble};
 use super::super::record::LargeRecord;
 use super::Sides;
-use super::patience::{Attempts, Patience, SILENCE_MAX, Trouble};
 use super::stored::Stored;
 use crate::client::{ClientError, Request, Response, Url, percent_encoded};
 

@@ -1,7 +1,6 @@
 //! `ladoga copy`: all records of one store into another, over the public API of both.
 //!
 //! - `source`: the records of one side in the order of their keys, in lots
-//! - `patience`: what is asked again, and for how long
 //! - `target`: stores a lot, and answers what became of it (`stored`); `large`: values too large for a line, one at a time
 //! - `transfer`: reader, senders, and what is done of what they do in any order (`order`)
 //! - `state`: how far a copy is, in a file
@@ -10,7 +9,6 @@
 mod compare;
 mod large;
 mod order;
-mod patience;
 mod source;
 mod state;
 mod stored;
@@ -26,12 +24,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use self::patience::Patience;
 use self::source::Span;
 use self::state::{CopyProgress, StateFile};
 use self::transfer::transfer;
 use self::verify::verify;
 use super::cluster::{ClusterReport, report};
+use super::patience::Patience;
 use super::target::expect_tls;
 use super::{Failure, NodeFlags};
 use crate::client::{Request, Url};
@@ -63,7 +61,7 @@ pub(crate) fn copy(arguments: &CopyArguments) -> Result<(), Failure> {
     let sides = Sides {
         from: FROM.url(&arguments.from, arguments.from_token_file.as_deref(), &arguments.tls)?,
         to: TO.url(&arguments.to, arguments.to_token_file.as_deref(), &arguments.tls)?,
-        patience: Patience::of(Duration::from_secs(u64::from(arguments.patience))),
+        patience: Patience::of_flag(Duration::from_secs(u64::from(arguments.patience))),
     };
     expect_tls(&arguments.tls, &[&sides.from, &sides.to])?;
     check_different(&sides)?;

@@ -1,8 +1,8 @@
 use super::super::Failure;
 use super::super::batch::LINE_BYTES_MAX;
+use super::super::patience::{Patience, SILENCE_MAX, Trouble};
 use super::super::range::{LINES, Query};
 use super::super::record::{BEGINNING_BYTES, key_and_expiry, key_of};
-use super::patience::{Patience, SILENCE_MAX, Trouble};
 use crate::client::{Request, Url, percent_encoded};
 
 /// Records that are asked for at once: each page is a snapshot of its own, and none is held for long.

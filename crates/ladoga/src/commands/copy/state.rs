@@ -164,14 +164,17 @@ impl StateFile {
 
 #[cfg(test)]
 mod tests {
-    use super::super::patience::Patience;
+    use super::super::super::patience::Patience;
     use super::*;
     use crate::client::Url;
 
     fn file(prefix: Option<&[u8]>, progress: CopyProgress) -> StateFile {
         let url = |text| Url::parse(text).expect("a URL");
-        let sides =
-            Sides { from: url("http://a:1"), to: url("http://b:2"), patience: Patience::of(Duration::ZERO) };
+        let sides = Sides {
+            from: url("http://a:1"),
+            to: url("http://b:2"),
+            patience: Patience::of_flag(Duration::ZERO),
+        };
         let span = Span { prefix: prefix.map(<[u8]>::to_vec), after: None };
         let file = StateFile::open(None, &sides, &span).expect("no file");
         StateFile { progress, ..file }

@@ -5,10 +5,10 @@ use ladoga_env::real::RealClock;
 use serde_json::Value;
 
 use super::super::Failure;
+use super::super::patience::{Attempts, SILENCE_MAX, Trouble};
 use super::super::record::{Record, key_of, record};
 use super::Sides;
 use super::large::{copy_value, put_again};
-use super::patience::{Attempts, SILENCE_MAX, Trouble};
 use super::source::{Item, Lot};
 use super::stored::Stored;
 use crate::client::{Request, Response};

@@ -9,12 +9,12 @@ use ladoga_env::real::RealClock;
 use serde_json::{Map, Value};
 
 use super::super::Failure;
+use super::super::patience::Patience;
 use super::super::record::Member;
 use super::super::tally::ProgressLine;
 use super::Sides;
 use super::compare::{Compared, Difference, Seen, expire_together};
 use super::large::digest;
-use super::patience::Patience;
 use super::source::{Item, Lot, Source, Span};
 use crate::client::Url;
 

@@ -1,10 +1,12 @@
+//! What is asked again, and for how long.
+
 use std::thread;
 use std::time::Duration;
 
 use ladoga_env::Clock;
 use ladoga_env::real::RealClock;
 
-use super::super::Failure;
+use super::Failure;
 use crate::client::{ClientError, Response};
 
 /// How soon a side is asked again if it does not say; twice as long after each attempt, up to the second.
@@ -15,7 +17,11 @@ pub(super) const SILENCE_MAX: Duration = Duration::from_secs(45);
 
 /// For how long a side is asked again that cannot do it now.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience(Duration);
+pub(super) struct Patience {
+    total: Duration,
+    /// Who says so, if anybody does.
+    source: &'static str,
+}
 
 /// Why an attempt failed.
 #[derive(Debug)]
@@ -35,11 +41,17 @@ impl Trouble {
 
     /// The same, of a part of an answer.
     pub(super) fn of_status(status: u16, reason: String, pause: Option<Duration>) -> Trouble {
-        match status {
-            429 | 502..=504 => Trouble::Passing { reason, pause },
-            _ => Trouble::Lasting(Failure::Failed(reason)),
+        if is_passing(status) {
+            Trouble::Passing { reason, pause }
+        } else {
+            Trouble::Lasting(Failure::Failed(reason))
         }
     }
+}
+
+/// Whether what a side answers with this status may be answered otherwise later.
+pub(super) const fn is_passing(status: u16) -> bool {
+    matches!(status, 429 | 502..=504)
 }
 
 impl From<ClientError> for Trouble {
@@ -67,8 +79,12 @@ fn pause_of(response: &Response) -> Option<Duration> {
 }
 
 impl Patience {
-    pub(super) const fn of(total: Duration) -> Patience {
-        Patience(total)
+    pub(super) const fn of_flag(total: Duration) -> Patience {
+        Patience { total, source: ", as --patience says" }
+    }
+
+    pub(super) const fn fixed(total: Duration) -> Patience {
+        Patience { total, source: "" }
     }
 
     pub(super) fn begin(self) -> Attempts {
@@ -95,11 +111,10 @@ impl Attempts {
         let since_ms = *self.failed_since_ms.get_or_insert(now_ms);
         let pause = pause.unwrap_or(self.pause).clamp(PAUSE_MIN, PAUSE_MAX);
         let passed = Duration::from_millis(now_ms - since_ms);
-        if passed + pause > self.patience.0 {
-            let seconds = self.patience.0.as_secs();
-            return Err(Failure::Failed(format!(
-                "{reason} (asked again for {seconds} s, as --patience says)"
-            )));
+        let Patience { total, source } = self.patience;
+        if passed + pause > total {
+            let seconds = total.as_secs();
+            return Err(Failure::Failed(format!("{reason} (asked again for {seconds} s{source})")));
         }
         thread::sleep(pause);
         self.pause = (self.pause * 2).min(PAUSE_MAX);
@@ -122,9 +137,9 @@ mod tests {
 
     #[test]
     fn patience_ends_and_begins_anew_after_a_success() {
-        let mut attempts = Patience::of(Duration::from_mins(1)).begin();
+        let mut attempts = Patience::of_flag(Duration::from_mins(1)).begin();
         assert!(attempts.failed(passing(1)).is_ok());
-        let mut none = Patience::of(Duration::ZERO).begin();
+        let mut none = Patience::of_flag(Duration::ZERO).begin();
         let Err(Failure::Failed(reason)) = none.failed(passing(1)) else { panic!("no patience") };
         assert_eq!(reason, "busy (asked again for 0 s, as --patience says)");
         none.succeeded();

@@ -1,0 +1,121 @@
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::Failure;
+use super::lines::Chunk;
+use super::record::{LargeRecord, Record, record};
+
+/// The longest record: a value of 64 MiB in Base64, or with every byte escaped.
+pub(super) const RECORD_BYTES_MAX: usize = 512 << 20;
+
+/// A line that is sent, until its answer counts.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct SentLine {
+    pub(super) number: u64,
+    pub(super) text: Vec<u8>,
+}
+
+/// The lines whose answers are still to come, in order.
+#[derive(Default)]
+pub(super) struct Unanswered(Mutex<VecDeque<SentLine>>);
+
+impl Unanswered {
+    pub(super) fn push(&self, number: u64, text: &[u8]) {
+        self.lock().push_back(SentLine { number, text: text.to_vec() });
+    }
+
+    /// The one that the next answer is about.
+    pub(super) fn pop(&self) -> Option<SentLine> {
+        self.lock().pop_front()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<SentLine>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why no more of the source goes into this request.
+pub(super) enum Pause {
+    /// This comes next, and is stored by itself.
+    Large(LargeRecord),
+    /// Nothing more comes.
+    Failed(Failure),
+}
+
+/// The lines of a file of records.
+#[derive(Default)]
+pub(super) struct RecordLines {
+    /// What was read, from the next line on.
+    pub(super) bytes: Vec<u8>,
+    /// Whether they end where a line does.
+    pub(super) is_whole: bool,
+    /// Of the last line that was looked at.
+    pub(super) number: u64,
+    pub(super) expired: u64,
+    pub(super) stop: Option<Pause>,
+    /// Lines before them that have to be sent again, in order.
+    pub(super) again: Vec<SentLine>,
+}
+
+impl RecordLines {
+    pub(super) fn add(&mut self, Chunk { bytes, is_within_a_line }: Chunk) {
+        self.bytes.extend(bytes);
+        // What is longer than any record is looked at, so that it is refused.
+        self.is_whole = !is_within_a_line || self.bytes.len() > RECORD_BYTES_MAX;
+    }
+
+    pub(super) const fn has_lines(&self) -> bool {
+        self.is_whole && !self.bytes.is_empty()
+    }
+
+    /// Makes a part of a batch of the lines that are there, up to one that cannot be in it. What a record says about its expiry is made a
+    /// time to live only now, just before it is sent: it may have waited for long.
+    pub(super) fn render(&mut self, now_ms: u64, unanswered: &Unanswered) -> Vec<u8> {
+        let mut operations = Vec::new();
+        for SentLine { number, text } in std::mem::take(&mut self.again) {
+            match record(&text, now_ms) {
+                Ok(Record::Line(operation)) => {
+                    operations.extend_from_slice(&operation);
+                    unanswered.push(number, &text);
+                }
+                // It was a line of a batch when it was sent: nothing but its time has changed.
+                _ => self.expired += 1,
+            }
+        }
+        if !self.has_lines() || self.stop.is_some() {
+            return operations;
+        }
+        let mut done = 0;
+        for line in self.bytes.split_inclusive(|&byte| byte == b'\n') {
+            done += line.len();
+            self.number += 1;
+            match record(line, now_ms) {
+                Ok(Record::Line(operation)) => {
+                    operations.extend_from_slice(&operation);
+                    unanswered.push(self.number, line);
+                }
+                Ok(Record::Large(record)) => {
+                    self.stop = Some(Pause::Large(record));
+                    break;
+                }
+                Ok(Record::Expired) => self.expired += 1,
+                Ok(Record::Blank) => {}
+                Err(reason) => {
+                    let reason = format!("{reason}; expected a line as ladoga export writes it");
+                    self.stop = Some(Pause::Failed(not_imported(self.number, &reason)));
+                    break;
+                }
+            }
+        }
+        self.bytes.drain(..done);
+        operations
+    }
+}
+
+pub(super) fn not_imported(line: u64, reason: &str) -> Failure {
+    Failure::Failed(format!("line {line} was not imported: {reason}"))
+}
+
+#[cfg(test)]
+#[path = "record_lines_tests.rs"]
+mod tests;

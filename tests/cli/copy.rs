@@ -99,6 +99,8 @@ fn pass_on(behind: SocketAddr, request: &[u8], mut client: &TcpStream) -> io::Re
 }
 
 const BUSY: &str = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 0\r\nContent-Length: 5\r\nConnection: close\r\n\r\nbusy\n";
+const DISPLACED: &str =
+    "HTTP/1.1 408 Request Timeout\r\nContent-Length: 17\r\nConnection: close\r\n\r\nsend it again...\n";
 const FULL: &str =
     "HTTP/1.1 507 Insufficient Storage\r\nContent-Length: 5\r\nConnection: close\r\n\r\nfull\n";
 
@@ -182,7 +184,8 @@ fn what_has_no_capacity_is_asked_again() {
     const COUNT: usize = 5_000;
     let (from, to) = (Node::start(), Node::start());
     fill(&from, COUNT);
-    let gate = Gate::before(&to, |post| (post % 2 == 0).then_some(BUSY));
+    let gate =
+        Gate::before(&to, |post| (post % 2 == 0).then_some(if post % 4 == 0 { BUSY } else { DISPLACED }));
     let copied = copy(&from.url(), &gate.url(), &["--verify"]).run().expect_success();
     assert!(copied.stderr.contains(&format!("{COUNT} records copied\n")), "{}", copied.stderr);
     assert_eq!(count(&to), COUNT.to_string());

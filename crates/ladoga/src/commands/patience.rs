@@ -49,9 +49,10 @@ impl Trouble {
     }
 }
 
-/// Whether what a side answers with this status may be answered otherwise later.
+/// Whether what a side answers with this status may be answered otherwise later. By 408, a node that needs its memory for others asks for a
+/// value to be sent again.
 pub(super) const fn is_passing(status: u16) -> bool {
-    matches!(status, 429 | 502..=504)
+    matches!(status, 408 | 429 | 502..=504)
 }
 
 impl From<ClientError> for Trouble {
@@ -149,7 +150,7 @@ mod tests {
     #[test]
     fn only_what_may_pass_is_asked_again() {
         let of = |status| Trouble::of_status(status, String::new(), None);
-        for status in [429, 502, 503, 504] {
+        for status in [408, 429, 502, 503, 504] {
             assert!(matches!(of(status), Trouble::Passing { .. }), "{status}");
         }
         for status in [400, 401, 403, 404, 413, 500, 501, 507] {

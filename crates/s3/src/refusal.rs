@@ -8,6 +8,8 @@ const REFUSAL_BYTES_MAX: u64 = 64 << 10;
 /// What is said of credentials, whichever status a server has for it.
 const CREDENTIAL_CODES: [&str; 4] =
     ["InvalidAccessKeyId", "SignatureDoesNotMatch", "AccessDenied", "ExpiredToken"];
+/// How servers begin to say that of a signed URL, with which all requests are made: the code is only `AccessDenied`.
+const CLOCK_MESSAGES: [&str; 2] = ["Request is not valid yet", "Request has expired"];
 /// How much of what a server says is repeated.
 const MESSAGE_CHARS_MAX: usize = 300;
 
@@ -70,9 +72,16 @@ fn of_status(
     };
     let error = |kind, text: String| io::Error::new(kind, text);
     let is_about_us = code.is_some_and(|code| CREDENTIAL_CODES.contains(&code));
+    let is_about_time = match (code, message) {
+        (Some("RequestTimeTooSkewed"), _) => true,
+        (Some("AccessDenied"), Some(message)) => {
+            CLOCK_MESSAGES.iter().any(|begin| message.starts_with(begin))
+        }
+        _ => false,
+    };
     match (status, code) {
         // A signature has a time.
-        (_, Some("RequestTimeTooSkewed")) => Failed::Lasting(error(
+        _ if is_about_time => Failed::Lasting(error(
             ErrorKind::PermissionDenied,
             format!(
                 "the clock of this machine and that of the server differ too much ({said}): set the clock"
@@ -161,12 +170,19 @@ mod tests {
     /// It was said to be the credentials.
     #[test]
     fn a_clock_that_is_wrong_is_named() {
-        let body =
-            "<Error><Code>RequestTimeTooSkewed</Code><Message>The difference is too large</Message></Error>";
-        let Failed::Lasting(skewed) = of(403, body) else { panic!("no attempt helps") };
-        let told = skewed.to_string();
-        assert!(told.contains("set the clock") && told.contains("RequestTimeTooSkewed"), "{told}");
-        assert!(!told.contains("AWS_"), "{told}");
+        for (code, message) in [
+            ("RequestTimeTooSkewed", "The difference is too large"),
+            ("AccessDenied", "Request has expired"),
+            ("AccessDenied", "Request is not valid yet"),
+        ] {
+            let body = format!("<Error><Code>{code}</Code><Message>{message}</Message></Error>");
+            let Failed::Lasting(skewed) = of(403, &body) else { panic!("no attempt helps") };
+            let told = skewed.to_string();
+            assert!(told.contains("set the clock") && told.contains(&format!("{code}: {message}")), "{told}");
+            assert!(!told.contains("AWS_"), "{told}");
+        }
+        let denied = of(403, "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>");
+        assert!(denied.into_error().to_string().contains("AWS_ACCESS_KEY_ID"));
     }
 
     #[test]

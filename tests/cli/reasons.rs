@@ -94,6 +94,15 @@ fn a_new_store_among_other_things_is_told() {
     let check = ["serve", "--check-config", "--data", data.to_str().expect("a path")];
     let checked = Ladoga::new(check).run().expect_success();
     assert!(checked.stderr.contains(&told), "{checked:?}");
+    // What the settings themselves say that is there, as with the volume of a container.
+    let tokens = data.join("tokens.toml");
+    let tokens = tokens.to_str().expect("a path");
+    Ladoga::new(["token", "create", "--tokens", tokens, "--id", "admin", "--scopes", "all"])
+        .run()
+        .expect_success();
+    let checked = Ladoga::new(check.iter().chain(&["--tokens", tokens])).run().expect_success();
+    assert!(checked.stderr.contains(&format!("{told}, which")), "{checked:?}");
+    fs::remove_file(tokens).expect("a file");
     let mut node = Launch::embedded().data(&data).start();
     assert_eq!(node.log().matches(&told).count(), 1, "{}", node.log());
     // It is a store now.

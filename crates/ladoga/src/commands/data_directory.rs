@@ -73,7 +73,7 @@ pub(super) fn objection_to_access(settings: &Settings) -> Option<String> {
 
 /// A warning if a new store is about to be made among things of others: the directory may not be the one that was meant.
 pub(super) fn objection(env: &Env, settings: &Settings) -> Option<String> {
-    let others = others(names_in(env, settings).ok()?)?;
+    let others = others(names_in(env, settings).ok()?, &named_in(settings))?;
     let dir = settings.data.display();
     Some(format!(
         "the data directory {dir} has no store yet, and has {others} in it, which no node made: if it is not the one that you mean, \
@@ -88,13 +88,30 @@ fn names_in(env: &Env, settings: &Settings) -> Result<Vec<String>, Failure> {
     }
 }
 
+/// What the settings themselves say that is in the data directory, as the file of tokens on the only volume of a container.
+fn named_in(settings: &Settings) -> Vec<&Path> {
+    let (access, tls) = (&settings.access, settings.tls.as_ref());
+    let of_access = [&access.tokens, &access.peer_secret, &access.audit].into_iter().flatten();
+    let of_tls = tls.into_iter().flat_map(|tls| {
+        let authorities = [&tls.client_authority, &tls.peer_authority].into_iter().flatten();
+        [&tls.certificate, &tls.key].into_iter().chain(authorities)
+    });
+    of_access.chain(of_tls).filter_map(|path| name_below(&settings.data, path)).collect()
+}
+
+/// What a path goes through in a directory.
+fn name_below<'p>(dir: &Path, path: &'p Path) -> Option<&'p Path> {
+    path.strip_prefix(dir).ok()?.components().next().map(|name| Path::new(name.as_os_str()))
+}
+
 /// What is in a directory without a store that no node made; hidden things are nobody's data.
-fn others(names: Vec<String>) -> Option<String> {
+fn others(names: Vec<String>, named: &[&Path]) -> Option<String> {
     if names.iter().any(|name| name == "CURRENT") {
         return None;
     }
     let is_other = |name: &String| {
-        !name.starts_with('.') && name != LOST_AND_FOUND && !OWN.iter().any(|own| name.starts_with(own))
+        let is_own = name == LOST_AND_FOUND || OWN.iter().any(|own| name.starts_with(own));
+        !name.starts_with('.') && !is_own && !named.contains(&Path::new(name))
     };
     let others: Vec<String> = names.into_iter().filter(is_other).collect();
     if others.is_empty() {
@@ -118,7 +135,7 @@ mod tests {
 
     #[test]
     fn things_of_others_are_named_where_there_is_no_store_yet() {
-        let others = |names: &[&str]| others(names.iter().map(|name| (*name).to_owned()).collect());
+        let others = |names: &[&str]| others(names.iter().map(|name| (*name).to_owned()).collect(), &[]);
         assert_eq!(others(&[]), None);
         assert_eq!(others(&[".snapshots", "lost+found"]), None);
         // What a first start leaves that was cut off.
@@ -126,5 +143,15 @@ mod tests {
         assert_eq!(others(&["photos", "LOCK"]).as_deref(), Some("photos"));
         assert_eq!(others(&["photos", "CURRENT"]), None);
         assert_eq!(others(&["a", "b\n", "c", "d", "e"]).as_deref(), Some("a, b\\n, c and 2 more"));
+    }
+
+    #[test]
+    fn a_file_is_where_its_path_goes_through() {
+        let below = |dir: &str, path: &'static str| name_below(Path::new(dir), Path::new(path));
+        assert_eq!(below("/data/", "/data/tokens.toml"), Some(Path::new("tokens.toml")));
+        assert_eq!(below("/data", "/data/secrets/tokens.toml"), Some(Path::new("secrets")));
+        for path in ["/etc/tokens.toml", "/data", "tokens.toml", "/database/tokens.toml"] {
+            assert_eq!(below("/data", path), None, "{path}");
+        }
     }
 }

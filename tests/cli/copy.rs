@@ -27,6 +27,10 @@ fn key(number: usize) -> String {
 
 /// Stores so many records: key and value are a number each.
 fn fill(node: &Node, count: usize) {
+    fill_under(node, count, key);
+}
+
+fn fill_under(node: &Node, count: usize, key: impl Fn(usize) -> String) {
     let mut connection = node.connect();
     for first in (0..count).step_by(1_000) {
         let line =
@@ -195,13 +199,15 @@ fn what_has_no_capacity_is_asked_again() {
 fn a_copy_that_breaks_off_says_how_to_go_on() {
     const COUNT: usize = 3_000;
     let (from, to) = (Node::start(), Node::start());
-    fill(&from, COUNT);
+    // What it tells to type is one argument, although the key looks like a flag.
+    let key = |number| format!("-{}", key(number));
+    fill_under(&from, COUNT, key);
     let gate = Gate::before(&to, |post| (post == 2).then_some(FULL));
     let last = key(2 * LOT - 1);
     let broken = copy(&from.url(), &gate.url(), &["--requests", "1"]).run();
-    let go_on = format!("add --after '{last}' to go on from there");
+    let go_on = format!("add --after='{last}' to go on from there");
     broken.expect_failure(1, &["507: full", "1024 records are copied, all keys up to", &go_on]);
-    let rest = copy(&from.url(), &to.url(), &["--after", &last]).run().expect_success();
+    let rest = copy(&from.url(), &to.url(), &[&format!("--after={last}")]).run().expect_success();
     assert_eq!(rest.stderr, format!("{} records copied\n", COUNT - 2 * LOT));
     run(&from, &to, &["--verify-only"]).expect_success();
     let impatient = Gate::before(&to, |_| Some(BUSY));

@@ -158,7 +158,7 @@ fn with_place(failure: Failure, state: &StateFile, whole: &Span) -> Failure {
     let typed = typed.filter(|key| !key.chars().any(|char| char.is_control() || char == '\''));
     let how = match (state.path(), typed) {
         (Some(path), _) => format!("repeat the command with --resume {} to go on from there", path.display()),
-        (None, Some(key)) => format!("add --after '{key}' to go on from there"),
+        (None, Some(key)) => format!("add --after='{key}' to go on from there"),
         (None, None) => "repeat the command, with --resume FILE to be able to go on after a break".to_owned(),
     };
     Failure::Failed(format!("{reason}; {records} records are copied, {place}: {how}"))

@@ -79,6 +79,11 @@ fn pause_of(response: &Response) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
+/// How long to wait; nothing if that is over. Who is asked to wait for longer than is left asks once more at the end.
+fn pause_within(left: Duration, wanted: Duration) -> Option<Duration> {
+    (left >= PAUSE_MIN).then(|| wanted.clamp(PAUSE_MIN, left))
+}
+
 impl Patience {
     pub(super) const fn of_flag(total: Duration) -> Patience {
         Patience { total, source: ", as --patience says" }
@@ -110,13 +115,12 @@ impl Attempts {
         };
         let now_ms = self.clock.monotonic_ns() / 1_000_000;
         let since_ms = *self.failed_since_ms.get_or_insert(now_ms);
-        let pause = pause.unwrap_or(self.pause).clamp(PAUSE_MIN, PAUSE_MAX);
-        let passed = Duration::from_millis(now_ms - since_ms);
         let Patience { total, source } = self.patience;
-        if passed + pause > total {
+        let left = total.saturating_sub(Duration::from_millis(now_ms - since_ms));
+        let Some(pause) = pause_within(left, pause.unwrap_or(self.pause)) else {
             let seconds = total.as_secs();
             return Err(Failure::Failed(format!("{reason} (asked again for {seconds} s{source})")));
-        }
+        };
         thread::sleep(pause);
         self.pause = (self.pause * 2).min(PAUSE_MAX);
         Ok(())
@@ -156,5 +160,15 @@ mod tests {
         for status in [400, 401, 403, 404, 413, 500, 501, 507] {
             assert!(matches!(of(status), Trouble::Lasting(_)), "{status}");
         }
+    }
+
+    /// Who had to wait for longer than five seconds was asked every five.
+    #[test]
+    fn a_side_is_asked_when_it_says_within_what_is_left() {
+        let (minute, half) = (Duration::from_mins(1), Duration::from_secs(30));
+        assert_eq!(pause_within(minute, half), Some(half));
+        assert_eq!(pause_within(half, minute), Some(half));
+        assert_eq!(pause_within(minute, Duration::ZERO), Some(PAUSE_MIN));
+        assert_eq!(pause_within(PAUSE_MIN / 2, Duration::ZERO), None);
     }
 }

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -6,8 +6,9 @@ use ladoga_storage::{LargeCheck, LargeValue, OfflineStore, SegmentReader, StoreF
 
 use crate::Progress;
 use crate::error::Error;
-use crate::log::{check_large, large_path, segment_path};
-use crate::repository::{NodeBackup, Repository, StoredFile, StoredName, hash_file};
+use crate::log::{check_large, files_of, large_path, segment_path};
+use crate::log_position::ChainName;
+use crate::repository::{NodeBackup, Repository, StoredFile, StoredName, hash_file, is_missing};
 use crate::view::View;
 
 /// What a verification found.
@@ -28,9 +29,9 @@ pub struct Verified {
 }
 
 /// Reads every backup, and every file that one of them names, once. Goes on after problems, so that the report is complete; an `Err`
-/// means that it could not even begin.
+/// means that it could not even begin. Backups that are pruned meanwhile are left out, with what only they need.
 pub fn verify(repository: &Repository, progress: &mut dyn FnMut(Progress)) -> Result<Verified, Error> {
-    let mut verified = Verified::default();
+    let (mut verified, mut problems) = (Verified::default(), Problems::default());
     let mut named: BTreeMap<StoredName, u64> = BTreeMap::new();
     let ids = repository.ids()?;
     for id in &ids {
@@ -40,11 +41,16 @@ pub fn verify(repository: &Repository, progress: &mut dyn FnMut(Progress)) -> Re
                 let files = backup.nodes.iter().flat_map(|node| &node.files);
                 named.extend(files.map(|file| (file.stored, file.bytes)));
             }
-            Err(error) => verified.problems.push(error),
+            Err(error) => problems.push(Subject::Backup(id.clone()), error),
         }
     }
-    if verified.problems.is_empty() {
-        for (_, bytes) in repository.stored()?.iter().filter(|(name, _)| !named.contains_key(name)) {
+    if problems.0.is_empty() {
+        let stored = match repository.stored() {
+            // One was pruned between its name and its length. What is left over is only a hint.
+            Err(Error::Io { error, .. }) if is_missing(&error) => Vec::new(),
+            stored => stored?,
+        };
+        for (_, bytes) in stored.iter().filter(|(name, _)| !named.contains_key(name)) {
             verified.unnamed_files += 1;
             verified.unnamed_bytes = verified.unnamed_bytes.saturating_add(*bytes);
         }
@@ -62,24 +68,66 @@ pub fn verify(repository: &Repository, progress: &mut dyn FnMut(Progress)) -> Re
         match read {
             Ok(found) if found == (name.hash, bytes) => {}
             Ok(_) => broken.push(name),
-            Err(error) => verified.problems.push(error),
+            Err(error) => problems.push(Subject::File(name), error),
         }
         verified.files += 1;
         verified.bytes = verified.bytes.saturating_add(bytes);
     }
     for name in broken {
-        let problems = locate(repository, &ids, name);
-        verified.problems.extend(problems);
+        let located = locate(repository, &ids, name).into_iter();
+        problems.0.extend(located.map(|error| (Subject::File(name), error)));
     }
-    verify_log(repository, &ids, &mut verified, progress)?;
+    verify_log(repository, &ids, (&mut verified, &mut problems), progress)?;
+    verified.problems = problems.of_what_is_left(repository)?;
     Ok(verified)
+}
+
+/// What a problem is about.
+enum Subject {
+    Backup(String),
+    File(StoredName),
+    Chain(ChainName),
+    LogFile(PathBuf),
+}
+
+/// What is not as it was written, and what that is about.
+#[derive(Default)]
+struct Problems(Vec<(Subject, Error)>);
+
+impl Problems {
+    fn push(&mut self, subject: Subject, error: Error) {
+        self.0.push((subject, error));
+    }
+
+    /// Those that are about something that is still needed. A prune removes the list of a backup, or of a chain, before the files that
+    /// nothing else names: whatever it removed is named by nothing that is there now.
+    fn of_what_is_left(self, repository: &Repository) -> Result<Vec<Error>, Error> {
+        if self.0.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (ids, chains) = (repository.ids()?, repository.chains()?);
+        // Those that cannot be read name nothing, and their own problem is told.
+        let backups = ids.iter().filter_map(|id| repository.backup(id).ok());
+        let nodes = backups.flat_map(|backup| backup.nodes);
+        let files: BTreeSet<StoredName> = nodes.flat_map(|node| node.files).map(|file| file.stored).collect();
+        let whole: Vec<_> = chains.iter().filter_map(|&name| repository.chain(name).ok().flatten()).collect();
+        let (log_dir, log_files) = (repository.log_dir(), files_of(&whole));
+        let log_files: BTreeSet<PathBuf> = log_files.iter().map(|name| log_dir.join(name)).collect();
+        let is_left = |subject: &Subject| match subject {
+            Subject::Backup(id) => ids.contains(id),
+            Subject::File(name) => files.contains(name),
+            Subject::Chain(name) => chains.contains(name),
+            Subject::LogFile(path) => log_files.contains(path),
+        };
+        Ok(self.0.into_iter().filter(|(subject, _)| is_left(subject)).map(|(_, error)| error).collect())
+    }
 }
 
 /// The same for logs: every chain, every segment and every large value, and whether backups have the log that they name.
 fn verify_log(
     repository: &Repository,
     ids: &[String],
-    verified: &mut Verified,
+    (verified, problems): (&mut Verified, &mut Problems),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), Error> {
     let mut chains = BTreeMap::new();
@@ -101,7 +149,7 @@ fn verify_log(
             }
             Err(error) => {
                 chains.insert(name, None);
-                verified.problems.push(error);
+                problems.push(Subject::Chain(name), error);
             }
         }
     }
@@ -116,7 +164,8 @@ fn verify_log(
             };
             if !is_there {
                 let what = format!("the log behind it, {}, is not there", position.chain);
-                verified.problems.push(Error::Damaged { path: repository.manifest_path(id), what });
+                let error = Error::Damaged { path: repository.manifest_path(id), what };
+                problems.push(Subject::Backup(id.clone()), error);
             }
         }
     }
@@ -130,8 +179,11 @@ fn verify_log(
         });
         match read {
             Ok(found) if found == (hash, bytes) => {}
-            Ok(_) => verified.problems.push(part.problem(repository, path)),
-            Err(error) => verified.problems.push(error),
+            Ok(_) => {
+                let error = part.problem(repository, path.clone());
+                problems.push(Subject::LogFile(path), error);
+            }
+            Err(error) => problems.push(Subject::LogFile(path), error),
         }
         verified.files += 1;
         verified.bytes = verified.bytes.saturating_add(bytes);

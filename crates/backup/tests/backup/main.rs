@@ -7,6 +7,7 @@
 //! - `unreadable_log`: a node that cannot read some of what it kept
 //! - `large_values`: those that a log names
 //! - `cluster_point`: points in time of a cluster; `group`: its nodes, and what each of them has
+//! - `meanwhile`: what is pruned while it is verified, and what is not found for once
 //! - `faults`: full disks, sources that end, that lie or are damaged
 
 mod cluster_point;
@@ -14,6 +15,7 @@ mod crash;
 mod faults;
 mod group;
 mod large_values;
+mod meanwhile;
 mod model;
 mod point;
 mod support;

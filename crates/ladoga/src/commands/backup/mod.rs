@@ -51,6 +51,8 @@ fn list(dir: &Path) -> Result<(), Failure> {
     for id in repository.ids()? {
         let backup = match repository.backup(&id) {
             Ok(backup) => backup,
+            // It was pruned since the names were listed.
+            Err(Error::Unknown { .. }) => continue,
             Err(error) => {
                 complain(format_args!("{error}"));
                 damaged += 1;

@@ -1,0 +1,135 @@
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use ladoga_backup::{Repository, prune, verify};
+use ladoga_env::{Disk, File, Lock, OpenMode};
+
+use crate::support::{Machine, REPOSITORY, repository};
+use crate::writer::Writer;
+
+type Hook = Box<dyn FnOnce() -> io::Result<()> + Send>;
+
+/// A disk on which something happens before a file is opened, once.
+struct Hooked {
+    disk: Arc<dyn Disk>,
+    is_it: fn(&Path) -> bool,
+    hook: Mutex<Option<Hook>>,
+}
+
+impl Disk for Hooked {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        let hook = if (self.is_it)(path) { self.hook.lock().expect("no panic").take() } else { None };
+        hook.map_or(Ok(()), |hook| hook())?;
+        self.disk.open(path, mode)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.disk.list(dir)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.disk.create_dir_all(dir)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove(path)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.hard_link(from, to)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.disk.sync_dir(dir)
+    }
+
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
+        self.disk.free_bytes(dir)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+        self.disk.lock(path)
+    }
+}
+
+fn hooked(
+    machine: &Machine,
+    is_it: fn(&Path) -> bool,
+    hook: impl FnOnce() -> io::Result<()> + Send + 'static,
+) -> Repository {
+    let hook = Mutex::new(Some(Box::new(hook) as Hook));
+    let disk: Arc<dyn Disk> = Arc::new(Hooked { disk: machine.env().disk, is_it, hook });
+    Repository::open(&disk, Path::new(REPOSITORY)).expect("a repository")
+}
+
+/// Two backups, each with files of its own, and with log behind it, large values among it.
+fn written(machine: &Machine) -> Writer {
+    let (mut writer, env) = (Writer::new(31), machine.env());
+    for round in 0..2 {
+        // So much that compactions leave none of the tables of the round before.
+        for key in 0..200 {
+            writer.write(key, Some(&[round; 400]), 0);
+            writer.node.work();
+        }
+        writer.back_up(&env).expect("a backup");
+        writer.write(300, Some(&vec![round; 300_000]), 0);
+        writer.ship(&env).expect("a log");
+    }
+    writer
+}
+
+/// It named what was pruned as damaged.
+#[test]
+fn what_is_pruned_while_a_repository_is_verified_is_not_damaged() {
+    for is_it in [
+        |path: &Path| path.starts_with(Path::new(REPOSITORY).join("backups")),
+        |path: &Path| path.starts_with(Path::new(REPOSITORY).join("files")),
+        |path: &Path| path.starts_with(Path::new(REPOSITORY).join("log")),
+        |path: &Path| path.extension().is_some_and(|extension| extension == "wal"),
+    ] {
+        let machine = Machine::new(91);
+        let _writer = written(&machine);
+        let (env, before) = (machine.env(), machine.disk.paths());
+        let verifying = hooked(&machine, is_it, move || {
+            let repository = repository(&env);
+            let pruned = prune(&repository, &repository.lock().expect("nobody"), 1).expect("a prune");
+            assert_eq!(pruned.backups.len(), 1);
+            let is_of = |dir: &str| {
+                before.iter().filter(|path| path.starts_with(format!("{REPOSITORY}/{dir}"))).count()
+            };
+            let now = env.disk.list(&Path::new(REPOSITORY).join("files")).expect("names").len();
+            assert!(now < is_of("files"), "files of the one that was removed: {now}");
+            Ok(())
+        });
+        let problems = verify(&verifying, &mut |_| {}).expect("a repository").problems;
+        assert!(problems.is_empty(), "{problems:?}");
+        let left = verify(&verifying, &mut |_| {}).expect("a repository");
+        assert!(left.backups == 1 && left.problems.is_empty(), "{left:?}");
+    }
+}
+
+/// What is left has to be whole all the same.
+#[test]
+fn what_is_damaged_is_named_also_if_others_are_pruned() {
+    for is_of in ["files", "log"] {
+        let machine = Machine::new(92);
+        let _writer = written(&machine);
+        let env = machine.env();
+        let is_it = |path: &Path| path.starts_with(Path::new(REPOSITORY).join("files"));
+        let verifying = hooked(&machine, is_it, move || {
+            let repository = repository(&env);
+            prune(&repository, &repository.lock().expect("nobody"), 1).expect("a prune");
+            let dir = Path::new(REPOSITORY).join(is_of);
+            let names = env.disk.list(&dir).expect("names");
+            let name = names.iter().find(|name| name.strip_suffix(".json").is_none()).expect("a file");
+            env.disk.remove(&dir.join(name))
+        });
+        let problems = verify(&verifying, &mut |_| {}).expect("a repository").problems;
+        assert!(!problems.is_empty(), "{is_of}");
+    }
+}

@@ -41,9 +41,9 @@ pub fn prune(repository: &Repository, writing: &Writing, keep: usize) -> Result<
         }
         needed.extend(backup.nodes.iter().flat_map(|node| &node.files).map(|file| file.stored));
     }
-    let chains: Result<Vec<_>, _> =
-        repository.chains()?.into_iter().map(|name| repository.chain(name)).collect();
-    let chains: Vec<Chain> = chains?.into_iter().flatten().collect();
+    let names = repository.chains()?.into_iter();
+    let chains =
+        names.map(|name| repository.listed_chain(writing, name)).collect::<Result<Vec<Chain>, _>>()?;
     let dir = repository.backups_dir();
     old.reverse();
     for (id, _) in &old {

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ladoga_storage::LargeValue;
@@ -219,6 +220,15 @@ impl Repository {
             return Err(Error::Damaged { path, what: format!("it says that it is {}", chain.name) });
         }
         Ok(Some(chain))
+    }
+
+    /// Reads a chain that is listed, for who keeps others from removing it. A server that does not find it for once must not have it taken
+    /// for none: another one would be begun, or its files removed.
+    pub(crate) fn listed_chain(&self, _: &Writing, name: ChainName) -> Result<Chain, Error> {
+        self.chain(name)?.ok_or_else(|| {
+            let error = io::Error::new(io::ErrorKind::NotFound, "it is listed, and was not found");
+            Error::Io { operation: "open", path: self.chain_path(name), error }
+        })
     }
 
     /// Writes down what is in a chain. All of its files are there.

@@ -83,13 +83,13 @@ impl Repository {
         let LogListing { store, member, .. } = source.list(u64::MAX)?;
         let newest = self.chains()?.into_iter().rfind(|name| name.store == store);
         let mut shipped = Shipped::default();
-        let known = match newest.map(|name| self.chain(name)).transpose() {
+        let known = match newest.map(|name| self.listed_chain(writing, name)).transpose() {
             // It has ended: the next one begins with what the node still keeps. Nothing is written over the damaged one.
             Err(error @ Error::Damaged { .. }) => {
                 shipped.gaps.push(format!("the log of {url} is begun anew: {error}"));
                 None
             }
-            known => known?.flatten(),
+            known => known?,
         };
         let mut shipping = Shipping {
             repository: self,

@@ -133,3 +133,26 @@ fn what_is_damaged_is_named_also_if_others_are_pruned() {
         assert!(!problems.is_empty(), "{is_of}");
     }
 }
+
+/// A prune removed all that it needs, and another one was begun instead of it.
+#[test]
+fn a_chain_that_is_not_found_for_once_is_not_taken_for_none() {
+    let machine = Machine::new(93);
+    let writer = written(&machine);
+    let is_it = |path: &Path| {
+        path.starts_with(Path::new(REPOSITORY).join("log")) && path.extension().is_some_and(|it| it == "json")
+    };
+    let lost = || hooked(&machine, is_it, || Err(io::ErrorKind::NotFound.into()));
+    let (pruning, shipping, before) = (lost(), lost(), machine.disk.paths());
+    let lock = || pruning.lock().expect("nobody");
+    let refused = prune(&pruning, &lock(), 1).expect_err("it is listed").to_string();
+    assert!(refused.contains("it is listed, and was not found"), "{refused}");
+    let ship = || shipping.ship(&lock(), ("http://node", u64::MAX), &mut writer.log());
+    let refused = ship().expect_err("it is listed").to_string();
+    assert!(refused.contains("it is listed, and was not found"), "{refused}");
+    assert_eq!(machine.disk.paths(), before);
+    // It is found again.
+    assert_eq!(ship().expect("a log").gaps, Vec::<String>::new());
+    assert_eq!(prune(&pruning, &lock(), 1).expect("a prune").backups.len(), 1);
+    assert!(verify(&pruning, &mut |_| {}).expect("a repository").problems.is_empty());
+}

@@ -1,14 +1,17 @@
 //! A copy of a store at one moment, by hard links: takes no space until the two part.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use ladoga_env::Disk;
+use ladoga_env::{Disk, OpenMode};
 
+use crate::blob::missing_blob;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::frame::LogId;
 use crate::levels::{Edit, Manifest};
 use crate::paths;
+use crate::table::missing_table;
 use crate::table_list::TableList;
 
 impl Engine {
@@ -33,14 +36,9 @@ impl Engine {
         let mut next_file = 2;
         for (level, table) in view.iter() {
             let meta = table.meta();
-            link(disk, &paths::table(dir, meta.number), &paths::table(target, meta.number))?;
+            self.link(&paths::table(dir, meta.number), &paths::table(target, meta.number), missing_table)?;
             for &blob in &meta.blobs {
-                let to = paths::blob(target, blob);
-                match disk.hard_link(&paths::blob(dir, blob), &to) {
-                    // Two tables may name one file.
-                    Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                    other => other.map_err(Error::io("link", to))?,
-                }
+                self.link(&paths::blob(dir, blob), &paths::blob(target, blob), missing_blob)?;
                 next_file = next_file.max(blob + 1);
             }
             next_file = next_file.max(meta.number + 1);
@@ -63,6 +61,22 @@ impl Engine {
         Manifest::create(disk, target, LogId { number: next_file, secret }, &everything)?;
         Ok((TableList::of(everything), end_sequence))
     }
+
+    /// The same file by another name, which it has already if it is a large value that two tables name.
+    fn link(&self, from: &Path, to: &Path, missing: fn(PathBuf) -> Error) -> Result<(), Error> {
+        let disk = &*self.inner().env.disk;
+        let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        match disk.hard_link(from, to) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            // The system does not say which of the two names is meant.
+            Err(error) if is_gone(&error) && disk.open(from, OpenMode::Read).is_err_and(|e| is_gone(&e)) => {
+                let missing = missing(from.to_path_buf());
+                self.inner().shared.counters.count_failed_read(&missing);
+                Err(missing)
+            }
+            linked => linked.map_err(Error::io("link", to)),
+        }
+    }
 }
 
 fn begin(disk: &dyn Disk, target: &Path) -> Result<(), Error> {
@@ -74,13 +88,9 @@ fn begin(disk: &dyn Disk, target: &Path) -> Result<(), Error> {
         let may_be =
             ["wal", "tables", "blobs", "checkpoints", paths::RESTORING, paths::LOCK, paths::LOST_AND_FOUND];
         if names.iter().any(|name| !may_be.contains(&name.as_str())) {
-            let exists = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
+            let exists = io::Error::from(io::ErrorKind::AlreadyExists);
             return Err(Error::io("make a checkpoint in", dir)(exists));
         }
     }
     Ok(())
-}
-
-fn link(disk: &dyn Disk, from: &Path, to: &Path) -> Result<(), Error> {
-    disk.hard_link(from, to).map_err(Error::io("link", to))
 }

@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use crate::error::Error;
+
 const STRIPES: usize = 16;
 
 #[repr(align(128))]
@@ -142,6 +144,15 @@ pub(crate) struct Counters {
     pub refused_full: Counter,
 }
 
+impl Counters {
+    /// Counts a read that did not get the bytes that were written, unless it only lacked a descriptor.
+    pub(crate) fn count_failed_read(&self, error: &Error) {
+        if !error.may_pass() {
+            self.reads.mine().corrupt_reads.add(1);
+        }
+    }
+}
+
 /// One level as of one moment.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LevelStatistics {
@@ -190,7 +201,7 @@ pub struct Statistics {
     pub block_read_bytes: u64,
     /// Tables that a filter saved a read of.
     pub filter_negatives: u64,
-    /// Reads that met bytes which are not those that were written.
+    /// Reads that did not get the bytes that were written: they are others, they are gone, or the disk does not give them.
     pub corrupt_reads: u64,
     /// Groups of writes: each one log frame, and with `always` one sync.
     pub write_groups: u64,

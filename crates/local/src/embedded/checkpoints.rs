@@ -13,7 +13,7 @@ use ladoga_service::Begun;
 use ladoga_storage::{Engine, StoreFile};
 use parking_lot::Mutex;
 
-use super::{out_of_descriptors, store_name, write_error};
+use super::{out_of_descriptors, read_error, store_name, write_error};
 use crate::store::{BackupAnswer, BackupStep, Error, StoreError};
 
 /// How many there may be at a time: each keeps files that compactions have replaced.
@@ -148,7 +148,10 @@ impl Checkpoints {
         };
         empty_slot(&*self.disk, slot).map_err(failed)?;
         let made = self.engine.checkpoint_within_log(slot);
-        let (tables, sequence) = made.map_err(|error| write_error(&error))?;
+        let (tables, sequence) = made.map_err(|error| {
+            // A file of the store that is gone: no waiting brings it back.
+            if error.is_corruption() { read_error(&error) } else { write_error(&error) }
+        })?;
         let taken_ms = self.clock.wall_ms();
         let store = self.store().map_err(|error| failed(error.into()))?;
         let listing = Listing::of(&*self.disk, slot, store, tables).map_err(failed)?.encode();

@@ -1,7 +1,7 @@
 //! For how long a checkpoint is kept, by a clock that moves only when it is told to.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
@@ -201,5 +201,22 @@ fn a_file_is_unreadable_only_if_the_disk_does_not_give_its_bytes() {
             }
             assert!(node.checkpoints.step(step.clone()).is_ok());
         }
+    }
+}
+
+/// It was refused as if the node were over capacity.
+#[test]
+fn a_file_that_is_gone_is_unreadable() {
+    let node = Node::new();
+    let id = node.begin().expect("a checkpoint");
+    node.checkpoints.step(BackupStep::End { id }).expect("it is released");
+    let is_table = |path: &&PathBuf| path.starts_with("/data/tables");
+    let table = node.disk.paths().iter().find(is_table).cloned().expect("a table");
+    node.disk.remove(&table).expect("a table");
+    match node.begin() {
+        Err(Error::Store(StoreError::Unreadable { reason })) => {
+            assert!(reason.starts_with(&format!("{} is missing", table.display())), "{reason}");
+        }
+        other => panic!("{other:?}"),
     }
 }

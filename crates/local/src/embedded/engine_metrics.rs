@@ -68,7 +68,7 @@ fn counters(s: &Statistics) -> impl Iterator<Item = Metric> {
         ("ladoga_filter_negatives_total", "Table reads that a filter made unnecessary.", s.filter_negatives),
         (
             "ladoga_corrupt_reads_total",
-            "Reads that failed because data on the disk is corrupt.",
+            "Reads that failed because data on the disk is corrupt, missing, or cannot be read.",
             s.corrupt_reads,
         ),
         (

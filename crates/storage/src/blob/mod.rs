@@ -11,6 +11,7 @@ mod registry;
 mod writer;
 
 pub use reader::Blob;
+pub(crate) use reader::missing_blob;
 pub(crate) use registry::{BlobRef, BlobRegistry};
 pub use writer::{BlobWriter, FinishedBlob};
 

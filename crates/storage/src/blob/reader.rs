@@ -1,3 +1,4 @@
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::OnceLock;
 
@@ -89,7 +90,7 @@ impl Blob {
     pub(crate) fn check_length(&self) -> Result<(), Error> {
         let expected = file_bytes(self.pointer.len);
         let path = || self.blob.registry().path(self.pointer.file);
-        let found = self.file()?.len().map_err(|error| Error::io("measure", path())(error))?;
+        let found = self.file()?.len().map_err(|error| self.failed(Error::io("measure", path())(error)))?;
         if found <= expected {
             return Ok(());
         }
@@ -104,7 +105,7 @@ impl Blob {
         }
         let path = self.blob.registry().path(self.pointer.file);
         let disk = self.blob.registry().disk();
-        let file = disk.open(&path, OpenMode::Read).map_err(Error::io("open", &path))?;
+        let file = disk.open(&path, OpenMode::Read).map_err(|error| self.unopened(error))?;
         let mut found = [0; HEADER_BYTES as usize];
         file.read_exact_at(&mut found, 0).map_err(|error| self.unread(0, error))?;
         let expected = header(self.pointer.file);
@@ -113,10 +114,24 @@ impl Blob {
         }
         if found != expected {
             let (expected, found) = (Quote::of(&expected).to_string(), Quote::of(&found).to_string());
-            self.blob.registry().count_corrupt_read();
-            return Err(Error::Corruption { path, offset: 0, what: "blob header", expected, found });
+            return Err(self.failed(Error::Corruption {
+                path,
+                offset: 0,
+                what: "blob header",
+                expected,
+                found,
+            }));
         }
         Ok(self.file.get_or_init(|| file))
+    }
+
+    /// Its file stays as long as this does, so one that is not there is lost.
+    fn unopened(&self, error: std::io::Error) -> Error {
+        let path = self.blob.registry().path(self.pointer.file);
+        if error.kind() == std::io::ErrorKind::NotFound {
+            return self.failed(missing_blob(path));
+        }
+        self.failed(Error::io("open", path)(error))
     }
 
     fn unread(&self, offset: u64, error: std::io::Error) -> Error {
@@ -124,20 +139,28 @@ impl Blob {
         if error.kind() == std::io::ErrorKind::UnexpectedEof {
             let expected = format!("{} bytes of a value", self.pointer.len);
             let found = "the end of the file".to_owned();
-            self.blob.registry().count_corrupt_read();
-            return Error::Corruption { path, offset, what: "blob length", expected, found };
+            return self.failed(Error::Corruption { path, offset, what: "blob length", expected, found });
         }
-        Error::io_at("read", path, offset)(error)
+        self.failed(Error::io_at("read", path, offset)(error))
+    }
+
+    fn failed(&self, error: Error) -> Error {
+        self.blob.registry().count_failed_read(&error);
+        error
     }
 
     fn corrupt(&self, offset: u64, what: &'static str, expected: u32, found: u32) -> Error {
-        self.blob.registry().count_corrupt_read();
-        Error::Corruption {
+        self.failed(Error::Corruption {
             path: self.blob.registry().path(self.pointer.file),
             offset,
             what,
             expected: format!("{expected:#010x}"),
             found: format!("{found:#010x}"),
-        }
+        })
     }
+}
+
+/// The error for a large value that a key has and that is not there.
+pub(crate) fn missing_blob(path: PathBuf) -> Error {
+    Error::Missing { path, although: "the value of a key is in it".to_owned() }
 }

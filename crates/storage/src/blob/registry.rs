@@ -167,9 +167,9 @@ impl BlobRegistry {
         self.counts.lock().contains_key(&number)
     }
 
-    /// Counts a read that found other bytes than were written.
-    pub(crate) fn count_corrupt_read(&self) {
-        self.counters.reads.mine().corrupt_reads.add(1);
+    /// Counts a read that did not get the bytes that were written.
+    pub(crate) fn count_failed_read(&self, error: &Error) {
+        self.counters.count_failed_read(error);
     }
 
     pub(crate) fn freeze(&self) {

@@ -105,7 +105,7 @@ pub(crate) struct Inner {
     upkeep: Upkeep,
     pub(crate) background: BackgroundWork,
     /// What tables, blob files and their caches have in common.
-    shared: Arc<TableShared>,
+    pub(crate) shared: Arc<TableShared>,
     health: Arc<Health>,
     next_file: AtomicU64,
     last_timestamp: u64,

@@ -244,7 +244,7 @@ impl Table {
 
     pub(crate) fn footer(&self) -> Result<Footer, Error> {
         let file = self.file()?;
-        let file_bytes = file.len().map_err(Error::io("measure", &self.path))?;
+        let file_bytes = file.len().map_err(|error| self.counted(Error::io("measure", &self.path)(error)))?;
         if file_bytes != self.meta.file_bytes {
             return Err(self.counted(Error::Corruption {
                 path: self.path.clone(),
@@ -256,18 +256,14 @@ impl Table {
         }
         let offset = file_bytes.saturating_sub(FOOTER_BYTES as u64);
         let mut bytes = vec![0; FOOTER_BYTES.min(file_bytes as usize)];
-        file.read_exact_at(&mut bytes, offset).map_err(Error::io_at("read", &self.path, offset))?;
+        file.read_exact_at(&mut bytes, offset).map_err(|error| self.unread(offset, error))?;
         Footer::decode(&self.path, file_bytes, &bytes).map_err(|error| self.counted(error))
     }
 
     pub(crate) fn read_handle(&self, handle: BlockHandle) -> Result<Bytes, Error> {
         let mut stored = vec![0; handle.size as usize];
-        let file = self.file()?;
-        file.read_exact_at(&mut stored, handle.offset).map_err(Error::io_at(
-            "read",
-            &self.path,
-            handle.offset,
-        ))?;
+        let read = self.file()?.read_exact_at(&mut stored, handle.offset);
+        read.map_err(|error| self.unread(handle.offset, error))?;
         Ok(self.checked(handle.offset, stored)?.bytes)
     }
 
@@ -293,7 +289,7 @@ impl Table {
 
     /// The data block that the caller has read, or its error.
     pub(crate) fn accept(&self, part: &FilePart, bytes: io::Result<Vec<u8>>) -> Result<Block, Error> {
-        let stored = bytes.map_err(Error::io_at("read", &self.path, part.offset))?;
+        let stored = bytes.map_err(|error| self.unread(part.offset, error))?;
         self.count_read(part.len as u64);
         self.kept(part.offset, stored)
     }
@@ -322,15 +318,14 @@ impl Table {
                 let Some(file) = self.file.get() else { return Ok(None) };
                 stored.resize(size as usize, 0);
                 let read = file.try_read_exact_at(&mut stored, offset);
-                if !read.map_err(Error::io_at("read", &self.path, offset))? {
+                if !read.map_err(|error| self.unread(offset, error))? {
                     return Ok(None);
                 }
             }
             Access::Disk | Access::Once => {
                 stored.resize(size as usize, 0);
-                self.file()?
-                    .read_exact_at(&mut stored, offset)
-                    .map_err(Error::io_at("read", &self.path, offset))?;
+                let read = self.file()?.read_exact_at(&mut stored, offset);
+                read.map_err(|error| self.unread(offset, error))?;
             }
         }
         self.count_read(size);
@@ -351,8 +346,12 @@ impl Table {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(self.counted(missing_table(self.path.clone())))
             }
-            Err(error) => Err(Error::io("open", &self.path)(error)),
+            Err(error) => Err(self.counted(Error::io("open", &self.path)(error))),
         }
+    }
+
+    fn unread(&self, offset: u64, error: io::Error) -> Error {
+        self.counted(Error::io_at("read", &self.path, offset)(error))
     }
 
     /// The error for bytes that pass their checksum and are not what the format asks for.
@@ -367,7 +366,7 @@ impl Table {
     }
 
     fn counted(&self, error: Error) -> Error {
-        self.shared.counters.reads.mine().corrupt_reads.add(1);
+        self.shared.counters.count_failed_read(&error);
         error
     }
 }

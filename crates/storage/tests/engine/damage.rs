@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use ladoga_env::Disk;
 use ladoga_env::sim::{Fault, Operation};
 use ladoga_storage::{Durability, Engine, Error, LEVELS, WriteState, read_value};
 
@@ -179,4 +180,59 @@ fn a_read_that_fails_once_sets_no_table_aside() {
     settle(&engine).unwrap();
     assert!(tables(&engine)[0] < 6, "{:?}", tables(&engine));
     model.assert_held_by(&engine, 0, "in the end");
+}
+
+fn blob_path(machine: &Machine) -> PathBuf {
+    let is_blob = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "blob");
+    machine.disk.paths().into_iter().find(is_blob).expect("a large value")
+}
+
+/// It was told as a read that failed, and no alarm was raised.
+#[test]
+fn a_file_that_is_gone_or_cannot_be_read_counts_and_a_lack_of_descriptors_does_not() {
+    let machine = Machine::new(6, tiny_options(Durability::Always));
+    let engine = machine.open().unwrap();
+    write(&engine, &[Write::blob("key", 1, 300_000)]).unwrap();
+    engine.seal().unwrap();
+    settle(&engine).unwrap();
+    let (table, blob) = (table_paths(&machine).remove(0), blob_path(&machine));
+    let counted = |path: &PathBuf, fault: Fault| {
+        let engine = machine.open().unwrap();
+        machine.disk.fail_operation(0, fault.on_path(path.to_str().unwrap()).sticky());
+        let read = engine.get(b"key").and_then(|value| read_value(&value.expect("a value")));
+        machine.disk.clear_faults();
+        let error = read.expect_err("a disk that fails");
+        assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
+        engine.statistics().corrupt_reads
+    };
+    engine.close().unwrap();
+    drop(engine);
+    for path in [&table, &blob] {
+        assert_eq!(counted(path, Fault::too_many_files().on(Operation::Open)), 0, "{path:?}");
+        assert_eq!(counted(path, Fault::io().on(Operation::Open)), 1, "{path:?}");
+        assert_eq!(counted(path, Fault::io().on(Operation::Read)), 1, "{path:?}");
+    }
+    machine.disk.remove(&blob).unwrap();
+    let engine = machine.open().unwrap();
+    let error = read_value(&engine.get(b"key").unwrap().unwrap()).unwrap_err();
+    assert!(matches!(&error, Error::Missing { path, .. } if *path == blob), "{error}");
+    assert_eq!(engine.statistics().corrupt_reads, 1);
+}
+
+/// It named the copy that was to be made.
+#[test]
+fn a_checkpoint_names_the_file_that_is_gone() {
+    let machine = Machine::new(6, tiny_options(Durability::Always));
+    let engine = machine.open().unwrap();
+    write(&engine, &[Write::blob("key", 1, 300_000)]).unwrap();
+    engine.seal().unwrap();
+    settle(&engine).unwrap();
+    for path in [blob_path(&machine), table_paths(&machine).remove(0)] {
+        let counted = engine.statistics().corrupt_reads;
+        machine.disk.remove(&path).unwrap();
+        let copy = machine.dir.join("checkpoints").join(path.extension().unwrap());
+        let error = engine.checkpoint(&copy).unwrap_err();
+        assert!(matches!(&error, Error::Missing { path: gone, .. } if *gone == path), "{error}");
+        assert_eq!(engine.statistics().corrupt_reads, counted + 1);
+    }
 }

@@ -141,6 +141,7 @@ fn bytes_that_are_wrong_or_cannot_be_read_fail_their_read_only() {
                 assert!(matches!(error, Error::Io { operation: "read", code: Some(5), .. }), "{error}");
                 let place = format!(".sst at offset {} failed: ", part.offset);
                 assert!(error.to_string().contains(&place), "{error}");
+                assert_eq!(engine.statistics().corrupt_reads, corrupt_reads + 1);
             }
             _ => {
                 bytes.truncate(bytes.len() / 2);

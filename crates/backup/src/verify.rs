@@ -24,6 +24,8 @@ pub struct Verified {
     pub unnamed_files: u64,
     /// Bytes of those.
     pub unnamed_bytes: u64,
+    /// Backups that name log behind them which is not there: they can be restored, and no later time from them.
+    pub without_log: Vec<String>,
     /// Everything that is not as it was written, by file and, where that can be told, offset.
     pub problems: Vec<Error>,
 }
@@ -79,6 +81,10 @@ pub fn verify(repository: &Repository, progress: &mut dyn FnMut(Progress)) -> Re
     }
     verify_log(repository, &ids, (&mut verified, &mut problems), progress)?;
     verified.problems = problems.of_what_is_left(repository)?;
+    if !verified.without_log.is_empty() {
+        let left = repository.ids()?;
+        verified.without_log.retain(|id| left.contains(id));
+    }
     Ok(verified)
 }
 
@@ -155,18 +161,16 @@ fn verify_log(
     }
     for id in ids {
         let Ok(backup) = repository.backup(id) else { continue };
-        for position in backup.nodes.iter().filter_map(|node| node.log) {
-            let is_there = match chains.get(&position.chain) {
+        let has_log = |node: &NodeBackup| {
+            node.log.is_none_or(|position| match chains.get(&position.chain) {
                 // It is told already.
                 Some(None) => true,
                 Some(Some(chain)) => chain.has_all_from(position.sequence),
                 None => false,
-            };
-            if !is_there {
-                let what = format!("the log behind it, {}, is not there", position.chain);
-                let error = Error::Damaged { path: repository.manifest_path(id), what };
-                problems.push(Subject::Backup(id.clone()), error);
-            }
+            })
+        };
+        if !backup.nodes.iter().all(has_log) {
+            verified.without_log.push(id.clone());
         }
     }
     let total_bytes = files.values().map(|(_, bytes, _)| *bytes).fold(0, u64::saturating_add);

@@ -1,5 +1,5 @@
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use ladoga_backup::{Repository, prune, verify};
@@ -155,4 +155,24 @@ fn a_chain_that_is_not_found_for_once_is_not_taken_for_none() {
     assert_eq!(ship().expect("a log").gaps, Vec::<String>::new());
     assert_eq!(prune(&pruning, &lock(), 1).expect("a prune").backups.len(), 1);
     assert!(verify(&pruning, &mut |_| {}).expect("a repository").problems.is_empty());
+}
+
+/// What the manual says to remove: each good backup was told as damaged.
+#[test]
+fn a_backup_whose_log_is_gone_is_not_damaged() {
+    let machine = Machine::new(93);
+    let _writer = written(&machine);
+    let repository = repository(&machine.env());
+    let ids = repository.ids().expect("backups");
+    assert!(verify(&repository, &mut |_| {}).expect("a repository").without_log.is_empty());
+    let is_list = |path: &&PathBuf| {
+        path.starts_with(Path::new(REPOSITORY).join("log"))
+            && path.extension().is_some_and(|extension| extension == "json")
+    };
+    for list in machine.disk.paths().iter().filter(is_list) {
+        machine.disk.remove(list).expect("a list");
+    }
+    let verified = verify(&repository, &mut |_| {}).expect("a repository");
+    assert!(verified.problems.is_empty(), "{:?}", verified.problems);
+    assert_eq!((verified.backups, verified.without_log), (2, ids));
 }

@@ -98,6 +98,15 @@ fn verify_all(dir: &Path) -> Result<(), Failure> {
             "besides, {unnamed} of {size} that no backup names: of a backup that was not completed, or whose file below backups/ is gone"
         )?;
     }
+    if !verified.without_log.is_empty() {
+        let backups = counted(verified.without_log.len() as u64, "backup");
+        let ids = verified.without_log.join(" ");
+        writeln!(
+            out,
+            "besides, {backups} without all of the log behind it: the list of the log below log/ is gone, or it is another one; restore by \
+             its ID works, and later times cannot be restored from it: {ids}"
+        )?;
+    }
     match verified.problems.len() {
         0 if verified.backups == 0 => Err(Failure::Failed(format!(
             "there is no backup in {}, so nothing can be restored from it: run `ladoga backup create`",

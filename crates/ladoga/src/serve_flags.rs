@@ -95,7 +95,7 @@ pub(crate) struct ServeFlags {
     /// TOML file with settings [default: none]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Only check the settings: print what the node would run with, or what is wrong; warn of a data directory that cannot be used or made
+    /// Only check the settings: print what the node would run with, or what is wrong; warn if this user lacks permission for the data directory
     #[arg(long)]
     pub(crate) check_config: bool,
     /// Ends at once with the process that started it: for `ladoga lab run`, which may be killed

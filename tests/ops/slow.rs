@@ -47,6 +47,76 @@ fn a_slow_request_is_told_and_its_value_is_not() {
     assert!(node.metrics().sum("ladoga_slow_requests_total", &[]).is_some_and(|count| count >= 1.0));
 }
 
+/// The line of the log about a slow request for this key.
+fn line_of(node: &Node, key: &str) -> Option<Value> {
+    let log = node.log();
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.into_iter().find(|line| line["message"] == "slow request" && line["key"] == key)
+}
+
+/// The head and the beginning of a write.
+fn beginning(key: &str, length: usize) -> String {
+    format!("PUT {} HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\nabc", entity(key))
+}
+
+/// A node that waits for a request for this long, and for which nothing is quick.
+fn impatient(timeout_ms: u64) -> Node {
+    let launch = Launch::new().env("LADOGA_REQUEST_TIMEOUT_MS", &timeout_ms.to_string());
+    launch.env("LADOGA_SLOW_REQUEST", "1ms").env("LADOGA_LOG_FORMAT", "json").start()
+}
+
+#[test]
+fn a_write_whose_value_does_not_come_is_as_slow_as_it_was() {
+    const TIMEOUT_MS: u64 = 300;
+    let node = impatient(TIMEOUT_MS);
+    // One that would be in memory, and one that is written as it arrives.
+    for (count, key, length) in [(1, "short", 10), (2, "long", 64 << 20)] {
+        let mut slow = node.connect();
+        slow.send(beginning(key, length));
+        let response = slow.response();
+        assert_eq!(response.status, 408);
+        let put = [r#"operation="put""#, r#"status="408""#];
+        let figure = |name: &str| node.metrics().sum(name, &put);
+        assert_eq!(figure("ladoga_request_duration_seconds_count"), Some(f64::from(count)));
+        let seconds = figure("ladoga_request_duration_seconds_sum").expect("a sum");
+        assert!(seconds > 0.001 * f64::from(count), "{seconds}");
+        wait_until("its line", || line_of(&node, key).is_some());
+        let line = line_of(&node, key).expect("a line");
+        assert_eq!((&line["method"], &line["status"]), (&"PUT".into(), &"408".into()), "{line}");
+        assert_eq!((&line["received_bytes"], &line["rest"]), (&3.into(), &"node".into()), "{line}");
+        assert_eq!(line["sent_bytes"], response.body.len(), "{line}");
+        let ms = |name: &str| line[name].as_f64().unwrap_or_else(|| panic!("{name} of {line}"));
+        assert!(ms("body_ms") > 1.0 && ms("rest_ms") < ms("body_ms"), "{line}");
+    }
+    // Of a head that does not arrive, nobody knows what it would have been.
+    let mut slow = node.connect();
+    slow.send("PUT /v0/entity?id=k HTTP/1.1\r\n");
+    assert_eq!(slow.response().status, 408);
+    let none = [r#"operation="none""#, r#"status="408""#];
+    assert_eq!(node.metrics().sum("ladoga_request_duration_seconds_count", &none), Some(1.0));
+}
+
+#[test]
+fn what_has_not_arrived_of_a_value_is_not_told_as_received() {
+    let node = impatient(60_000);
+    for (key, length) in [("short", 10), ("middling", 100_000), ("long", 64 << 20)] {
+        wait_until("a write that is slow", || {
+            let mut broken = node.connect();
+            broken.send(beginning(key, length));
+            let mut other = node.connect();
+            for _ in 0..20 {
+                assert_eq!(other.request("GET", "/metrics", None).status, 200);
+            }
+            broken.finish_sending();
+            assert_eq!(broken.response().status, 400);
+            line_of(&node, key).is_some()
+        });
+        let line = line_of(&node, key).expect("a line");
+        assert_eq!((&line["status"], &line["rest"]), (&"400".into(), &"node".into()), "{line}");
+        assert_eq!(line["received_bytes"], 3, "{line}");
+    }
+}
+
 #[test]
 fn nothing_is_told_if_nothing_is_slow() {
     for never in ["never", "0"] {

@@ -16,8 +16,11 @@ use crate::connection::{
     write_changes, write_counted, write_stream, yield_once,
 };
 use crate::door::Door;
-use crate::handlers::{self, Audited, Outcome, Reply, announced_bytes, end_traced, known_bytes, tell_slow};
+use crate::handlers::{
+    self, Audited, Outcome, Reply, announced_bytes, known_bytes, tell_answered, tell_last,
+};
 use crate::http::{Answer, ETag, EVENTS, LIVE, NDJSON, Refusal, key_to_read};
+use crate::slow::BegunRequest;
 
 /// A body up to this length is copied behind its head; a longer one is written from its own buffer.
 const COPIED_BYTES_MAX: usize = 16 << 10;
@@ -86,7 +89,7 @@ pub(crate) async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) -> Opt
         CloseReason::Drop => {}
         CloseReason::Abort => link.abort_on_drop(),
         CloseReason::Say(refusal) => {
-            core.metrics.refused_before_routing(refusal.status().as_u16());
+            tell_last(&door, &link, refusal.status(), refusal.text_bytes());
             let bytes = refusal.into_last_bytes(&core.date());
             part(&link, &bytes, true).await;
         }
@@ -164,14 +167,18 @@ async fn answer<K: KeyValue>(
     started_ns: u64,
 ) -> Option<CloseReason> {
     let core = &door.core;
-    let (audited, received_bytes) = (Audited::begin(door, &request), announced_bytes(&request));
+    let (audited, announced_bytes) = (Audited::begin(door, &request), announced_bytes(&request));
     link.asked.begin_anew();
     let (operation, reply) = handlers::handle(door, link, request, started_ns);
     let audited = audited.map(|audited| audited.begun(door, link, operation));
-    let is_at_once = matches!(reply, Reply::Now(_));
+    let (begun, is_at_once) =
+        (BegunRequest { operation, started_ns, announced_bytes }, matches!(reply, Reply::Now(_)));
     let outcome = match reply {
         Reply::Now(outcome) => outcome,
-        Reply::Later(later) => wait_for(link, later).await,
+        Reply::Later(later) => {
+            link.asked.note_waiting(begun);
+            wait_for(link, later).await
+        }
     };
     let status = match &outcome {
         Outcome::Answer(answer) => answer.status,
@@ -181,17 +188,7 @@ async fn answer<K: KeyValue>(
     if let Some(audited) = audited {
         audited.end(status);
     }
-    let now_ns = core.clock.monotonic_ns();
-    let total_ns = now_ns.saturating_sub(started_ns);
-    core.metrics.answered(operation, status.as_u16(), total_ns);
-    if core.slow.is_slow(total_ns) {
-        let bytes = (received_bytes, known_bytes(&outcome));
-        tell_slow(door, link, (operation, status), bytes, (total_ns, now_ns));
-    }
-    if let Some(traces) = &core.traces {
-        let bytes = (received_bytes, known_bytes(&outcome));
-        end_traced((traces, door), link, (operation, status), bytes, (now_ns, is_at_once));
-    }
+    tell_answered(door, link, begun, (status, known_bytes(&outcome)), is_at_once);
     let written = match outcome {
         Outcome::Answer(answer) => write_answer(core, link, &answer).await.map_err(StreamError::from),
         Outcome::Stream(streamed) => stream(core, link, *streamed).await,

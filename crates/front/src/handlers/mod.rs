@@ -8,13 +8,14 @@
 //! - `put`: stores a value that fits into memory
 //! - `upload`: stores one that does not
 //! - `value`: reads a value from the connection
-//! - `slow_request`: what the log has of one that took long
+//! - `answered`: who is told of one that is answered; `slow_request`: what the log has of one that took long
 //! - `traced_request`: the span of one whose trace is recorded
 //! - `range`: streams entities; `changes`: tells what becomes of them
 //! - `batch`: many operations in one request
 //! - `backup`: checkpoints, for backups
 
 mod admit;
+mod answered;
 mod audited;
 mod backup;
 mod batch;
@@ -30,8 +31,8 @@ mod traced_request;
 mod upload;
 mod value;
 
+pub(crate) use answered::{tell_answered, tell_last};
 pub(crate) use audited::Audited;
 pub(crate) use call::{Outcome, Reply};
 pub(crate) use service::handle;
-pub(crate) use slow_request::{announced_bytes, known_bytes, tell_slow};
-pub(crate) use traced_request::end_traced;
+pub(crate) use slow_request::{announced_bytes, known_bytes};

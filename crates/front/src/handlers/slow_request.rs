@@ -28,7 +28,7 @@ pub(crate) fn known_bytes(outcome: &Outcome) -> Option<u64> {
 
 /// Has the log tell of a request that was slow, unless it takes as long as its client asked for.
 #[cold]
-pub(crate) fn tell_slow<K>(
+pub(super) fn tell_slow<K>(
     door: &Door<K>,
     link: &Link,
     (operation, status): (Option<Operation>, StatusCode),
@@ -51,14 +51,16 @@ pub(crate) fn tell_slow<K>(
             sent_bytes,
             total_ns,
             waits: Some(link.asked.waits()),
-            rest: rest(door, operation),
+            rest: rest(door, link, operation),
         },
     );
 }
 
 /// What a request does when it waits for nothing else.
-pub(super) fn rest<K>(door: &Door<K>, operation: Option<Operation>) -> &'static str {
+pub(super) fn rest<K>(door: &Door<K>, link: &Link, operation: Option<Operation>) -> &'static str {
     match operation {
+        // What did not come whole is not done.
+        _ if link.http().is_waiting_for_body() => "node",
         Some(Operation::Get | Operation::Head | Operation::Range) => door.reads_from(),
         Some(Operation::Put | Operation::Delete | Operation::Increment | Operation::Expire) => {
             door.writes_to()

@@ -21,8 +21,7 @@ pub(super) fn begin_traced(traces: &Traces, link: &Link, request: &Request, star
 }
 
 /// The head of its answer is about to be written: ends its span, if it has one.
-#[inline]
-pub(crate) fn end_traced<K>(
+pub(super) fn end_traced<K>(
     (traces, door): (&Traces, &Rc<Door<K>>),
     link: &Link,
     of: (Option<Operation>, StatusCode),
@@ -48,7 +47,7 @@ fn end<K>(
     if !span.has_parent() && !is_of_data(operation) {
         return;
     }
-    let done = if is_at_once { "node" } else { rest(door, Some(operation)) };
+    let done = if is_at_once { "node" } else { rest(door, link, Some(operation)) };
     end_parts(traces, (span.context, span.began_ns), (&link.asked.waits(), done), ended_ns);
     let (method, route) = names(operation);
     let mut attributes = traced.attributes();

@@ -249,6 +249,11 @@ impl Refusal {
         self.field.as_ref().filter(|field| field.name() == "allow").map(Field::value)
     }
 
+    /// How long its text is.
+    pub(crate) fn text_bytes(&self) -> u64 {
+        self.text.len() as u64
+    }
+
     /// As the last bytes of a connection on which no request is understood any more.
     pub(crate) fn into_last_bytes(self, date: &str) -> Vec<u8> {
         let answer = Answer::from(self);

@@ -5,6 +5,7 @@ use std::pin::pin;
 
 use ladoga_env::Clock;
 use ladoga_model::{Replicas, TraceContext};
+use ladoga_runtime::Operation;
 
 use crate::traced::Traced;
 
@@ -53,11 +54,31 @@ pub(crate) struct WaitTimes {
     pub(crate) body_ns: u64,
 }
 
+impl WaitTimes {
+    /// It ends after so long, and its body is still waited for. If nobody has measured since when: nearly all of the time went there.
+    pub(crate) fn note_rest_as_body(&mut self, total_ns: u64) {
+        if self.body_ns == 0 {
+            self.body_ns = total_ns.saturating_sub(self.ready_ns + self.admission_ns);
+        }
+    }
+}
+
+/// A request whose head has arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BegunRequest {
+    pub(crate) operation: Option<Operation>,
+    pub(crate) started_ns: u64,
+    /// How long its body is to be, if the head says so.
+    pub(crate) announced_bytes: Option<u64>,
+}
+
 /// What the request in turn of a connection is about, and what it has waited for.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
     about: Cell<About>,
     waits: Cell<WaitTimes>,
+    /// It, if it was not answered at once.
+    waiting: Cell<Option<BegunRequest>>,
     /// If its trace is recorded.
     traced: RefCell<Option<Box<Traced>>>,
 }
@@ -67,6 +88,17 @@ impl Asked {
     pub(crate) fn begin_anew(&self) {
         self.about.set(About::default());
         self.waits.set(WaitTimes::default());
+        self.waiting.set(None);
+    }
+
+    /// It is not answered at once. Its connection may have to answer it before it is served.
+    pub(crate) fn note_waiting(&self, request: BegunRequest) {
+        self.waiting.set(Some(request));
+    }
+
+    /// It, if it was not answered at once.
+    pub(crate) fn waiting(&self) -> Option<BegunRequest> {
+        self.waiting.get()
     }
 
     /// Notes that it is about this key.

@@ -6,5 +6,5 @@
 mod asked;
 mod log;
 
-pub(crate) use asked::{About, Asked, WaitTimes, waiting_ns};
+pub(crate) use asked::{About, Asked, BegunRequest, WaitTimes, waiting_ns};
 pub(crate) use log::{SlowLog, SlowRequest};

@@ -235,6 +235,16 @@ impl Connection {
         self.turn.body.known_bytes().filter(|_| !self.turn.waits_for_continue)
     }
 
+    /// How much of the body of the current request has not arrived, if its length is known.
+    pub fn missing_bytes(&self) -> Option<u64> {
+        Some(self.turn.body.known_bytes()?.saturating_sub(self.input.len() as u64))
+    }
+
+    /// Whether the client is waited for, to send more of the body of the current request.
+    pub fn is_waiting_for_body(&self) -> bool {
+        self.timing.phase() == Phase::Body
+    }
+
     /// Writes the head of the answer to the current request. If `is_last`, or if a part of the body is missing, the connection
     /// takes no other request, and the head says so.
     pub fn begin_answer(&mut self, head: &ReplyHead<'_>, is_last: bool) {

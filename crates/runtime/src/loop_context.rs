@@ -118,6 +118,12 @@ impl LoopContext {
         self.age.now_ms.get()
     }
 
+    /// The time as of now. From an older look on, a timeout would be over too early.
+    pub fn look_now_ms(&self) -> u64 {
+        self.look_at_the_clock();
+        self.now_ms()
+    }
+
     /// Looks at the clock, which is to be done from time to time.
     pub fn look_at_the_clock(&self) {
         self.age.look(self.clock.monotonic_ns() / 1_000_000);

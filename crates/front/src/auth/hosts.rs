@@ -121,7 +121,7 @@ mod tests {
     fn check_head(hosts: &Hosts, head: &str) -> Result<(), Stranger> {
         let limits = HeadLimits { line_bytes_max: 1_000, fields_bytes_max: 1_000 };
         let mut connection = Connection::new(limits, 0);
-        connection.receive(head.as_bytes(), 0);
+        connection.receive(head.as_bytes(), || 0);
         let request = connection.next_request(0).expect("a request").expect("a whole head");
         hosts.check(&request)
     }

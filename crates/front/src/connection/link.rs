@@ -108,22 +108,22 @@ impl Link {
 
     /// The body of a request is waited for.
     pub(crate) fn body_begins(&self) {
-        self.http().begin_body(self.now_ms());
+        self.http().begin_body(self.core.look_now_ms());
     }
 
     /// The same of a body whose parts are of use as they arrive.
     pub(crate) fn body_begins_in_pieces(&self) {
-        self.http().begin_body_in_pieces(self.now_ms());
+        self.http().begin_body_in_pieces(self.core.look_now_ms());
     }
 
     /// The body is not waited for while the disk is.
     pub(crate) fn body_pauses(&self) {
-        self.http().pause_body(self.now_ms());
+        self.http().pause_body(self.core.look_now_ms());
     }
 
     /// The body is waited for again.
     pub(crate) fn body_resumes(&self) {
-        self.http().resume_body(self.now_ms());
+        self.http().resume_body(self.core.look_now_ms());
     }
 
     /// Whether the client is on this machine, by the loopback.
@@ -237,10 +237,10 @@ impl Link {
         let mut scratch = self.core.scratch();
         match self.socket.poll_read(context, &mut scratch)? {
             Poll::Ready(0) => self.http().end_input(),
-            Poll::Ready(count) => self.http().receive(&scratch[..count], self.now_ms()),
+            Poll::Ready(count) => self.http().receive(&scratch[..count], || self.core.look_now_ms()),
             Poll::Pending => {
                 // A request has its time from its first byte on, also if that cannot be read yet.
-                self.http().wait(self.socket.is_within_record(), || self.now_ms());
+                self.http().wait(self.socket.is_within_record(), || self.core.look_now_ms());
                 return Poll::Pending;
             }
         }
@@ -285,7 +285,7 @@ impl Link {
             }
             match ready!(self.socket.poll_read_new(context, arrived)) {
                 Ok(piece) if !piece.is_empty() => {
-                    self.http().received_elsewhere(piece.len(), self.now_ms());
+                    self.http().received_elsewhere(piece.len(), self.core.look_now_ms());
                     self.received(piece.len());
                     return Poll::Ready(Ok(Some(Bytes::from(piece))));
                 }

@@ -17,6 +17,8 @@ mod follow;
 mod guest;
 mod handshake;
 mod link;
+#[cfg(test)]
+mod link_tests;
 mod peer;
 mod socket;
 mod stream;

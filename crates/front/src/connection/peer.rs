@@ -39,7 +39,7 @@ impl Link {
     pub(crate) fn arrives_as_peers(&self, ahead: &[u8]) {
         let mut http = self.http();
         http.upgrade(self.now_ms());
-        http.receive(ahead, self.now_ms());
+        http.receive(ahead, || self.now_ms());
     }
 
     /// The connection is a peer's from now on.

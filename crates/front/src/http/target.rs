@@ -224,7 +224,7 @@ mod tests {
         let key = |head: &str| {
             let limits = HeadLimits { line_bytes_max: 1_000, fields_bytes_max: 1_000 };
             let mut connection = Connection::new(limits, 0);
-            connection.receive(format!("{head} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes(), 0);
+            connection.receive(format!("{head} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes(), || 0);
             let request = connection.next_request(0).expect("well-formed").expect("complete");
             key_to_read(&request).map(<[u8]>::to_vec)
         };

@@ -96,11 +96,9 @@ impl Connection {
     }
 
     /// Bytes arrived.
-    pub fn receive(&mut self, bytes: &[u8], now_ms: u64) {
+    pub fn receive(&mut self, bytes: &[u8], now_ms: impl FnOnce() -> u64) {
         self.input.extend_from_slice(bytes);
-        if self.timing.phase() != Phase::Idle || self.has_begun_head() {
-            self.timing.received(bytes.len(), now_ms);
-        }
+        self.timing.received(bytes.len(), now_ms);
     }
 
     /// Whether more has arrived than ends of lines, which begin no request.
@@ -208,7 +206,7 @@ impl Connection {
         if let Body::Known(left) = &mut self.turn.body {
             *left -= bytes as u64;
         }
-        self.timing.received(bytes, now_ms);
+        self.timing.received(bytes, || now_ms);
     }
 
     /// Discards what has arrived of the body of the current request. Answers how many bytes that were, and whether they were
@@ -334,11 +332,10 @@ impl Connection {
         self.timing.drained(bytes, now_ms);
     }
 
-    /// All answers are out, and the next request is waited for.
+    /// All answers are out, and the next request is waited for: from [`Connection::wait`] on, if a part of it is there.
     pub fn rest(&mut self, now_ms: u64) {
         if !matches!(self.timing.phase(), Phase::Idle | Phase::Head) {
-            let phase = if self.has_begun_head() { Phase::Head } else { Phase::Idle };
-            self.timing.enter(phase, now_ms);
+            self.timing.enter(Phase::Idle, now_ms);
         }
     }
 

@@ -81,13 +81,6 @@ impl Timing {
         (self.phase, self.since_ms) = (phase, now_ms);
     }
 
-    /// A request begins, unless one has begun.
-    pub(crate) fn begin_head(&mut self, now_ms: u64) {
-        if self.phase == Phase::Idle {
-            self.enter(Phase::Head, now_ms);
-        }
-    }
-
     /// A head is waited for, of which something may be there.
     pub(crate) fn wait(&mut self, has_begun: bool, now_ms: impl FnOnce() -> u64) {
         match (self.phase, has_begun) {
@@ -98,14 +91,10 @@ impl Timing {
     }
 
     /// Bytes arrived.
-    pub(crate) fn received(&mut self, bytes: usize, now_ms: u64) {
-        match self.phase {
-            Phase::Idle => self.begin_head(now_ms),
-            Phase::Body => {
-                self.body_piece_ms = now_ms;
-                self.body_bytes += bytes as u64;
-            }
-            Phase::Head | Phase::Serving | Phase::Upgraded | Phase::Lingering => {}
+    pub(crate) fn received(&mut self, bytes: usize, now_ms: impl FnOnce() -> u64) {
+        if self.phase == Phase::Body {
+            self.body_piece_ms = now_ms();
+            self.body_bytes += bytes as u64;
         }
     }
 
@@ -198,8 +187,9 @@ mod tests {
         let mut timing = Timing::new(0);
         assert_eq!(timing.overdue(1_000, &LIMITS), None);
         assert_eq!(timing.overdue(1_001, &LIMITS), Some(Overdue::Idle));
-        timing.received(1, 900);
-        timing.received(1, 990);
+        timing.wait(true, || 900);
+        timing.received(1, || 990);
+        timing.wait(true, || 990);
         assert_eq!(timing.overdue(1_000, &LIMITS), None);
         assert_eq!(timing.overdue(1_001, &LIMITS), Some(Overdue::Head));
     }
@@ -232,11 +222,11 @@ mod tests {
         assert_eq!(timing.overdue(100, &LIMITS), None);
         assert_eq!(timing.overdue(101, &LIMITS), Some(Overdue::Body));
         // 500 bytes at 1,000 bytes a second give it another 500 ms, but not in one pause.
-        timing.received(500, 90);
+        timing.received(500, || 90);
         assert_eq!(timing.overdue(190, &LIMITS), None);
         assert_eq!(timing.overdue(191, &LIMITS), Some(Overdue::Body));
         for now_ms in (150..=600).step_by(50) {
-            timing.received(0, now_ms);
+            timing.received(0, || now_ms);
         }
         assert_eq!(timing.overdue(600, &LIMITS), None);
         assert_eq!(timing.overdue(601, &LIMITS), Some(Overdue::Body));

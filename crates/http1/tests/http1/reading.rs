@@ -54,7 +54,7 @@ fn next<'p>(
     pieces: &mut impl Iterator<Item = &'p [u8]>,
 ) -> Result<Option<Seen>, End> {
     let mut arrive = |connection: &mut Connection| match pieces.next() {
-        Some(bytes) => connection.receive(bytes, 0),
+        Some(bytes) => connection.receive(bytes, || 0),
         None => connection.end_input(),
     };
     let request = loop {

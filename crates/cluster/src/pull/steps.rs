@@ -48,7 +48,7 @@ pub enum PullFailure {
     #[error("the peer's answer does not fit what it was asked")]
     Malformed,
     /// What it sent could not be written here.
-    #[error("a cell could not be written: {0}")]
+    #[error("this node could not write a cell: {0}")]
     NotWritten(Refusal),
 }
 

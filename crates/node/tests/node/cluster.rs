@@ -187,6 +187,11 @@ impl<S: Store> Cluster<S> {
         Caller::greet(socket, first, &self.list)
     }
 
+    /// What the node reports of the cluster.
+    pub(crate) fn report(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.connect().get("/v0/cluster").body).expect("JSON")
+    }
+
     /// Waits until the node reports the expected state of the cluster.
     pub(crate) fn wait_until(&self, mut is_so: impl FnMut(&serde_json::Value) -> bool) {
         let mut client = self.connect();

@@ -7,9 +7,11 @@ use ladoga_cluster::{KeyVersion, ReadAnswer, Refusal, SentCell};
 use ladoga_model::{Cell, Stamp, Value, Version};
 use ladoga_node::embedded::Embedded;
 use ladoga_node::peers::wire::{Answer, Origin, Request};
+use ladoga_node::store::{Store, StoreError};
 
-use crate::cluster::{Cluster, PATIENCE_MS, with_a_new_disk, with_time};
+use crate::cluster::{Cluster, PATIENCE_MS, scripted_with_time, with_a_new_disk, with_time};
 use crate::peer::{Deadline, Peer};
+use crate::scripted::Script;
 
 const BYTES: usize = 600 << 10;
 const PIECES: usize = 3;
@@ -19,15 +21,24 @@ const STAMP: Stamp = Stamp::new(Version { timestamp: 1, node: 0 });
 /// A node with two peers, which is to take over what the first of them has; the second one compares nothing.
 fn cluster_under_repair() -> Cluster<Embedded> {
     let cluster = with_time(2, PATIENCE_MS);
+    begin_repair(&cluster);
+    cluster
+}
+
+fn begin_repair<S: Store>(cluster: &Cluster<S>) {
     cluster.peers[0].is_mute(true);
     let mut client = cluster.connect();
     client.send("POST /v0/repair HTTP/1.1\r\nhost: h\r\ncontent-length: 0\r\n\r\n");
     assert!(client.answer().status < 300);
-    cluster
 }
 
 /// What a peer answers whose cells are large values with so many keys, if it is asked what it has.
 fn shown(request: &Request, keys: usize) -> Option<Answer> {
+    shown_with(request, keys, Some(&Value::Large(BYTES as u64)))
+}
+
+/// The same if each of its keys has this value, or is deleted.
+fn shown_with(request: &Request, keys: usize, value: Option<&Value<Bytes, u64>>) -> Option<Answer> {
     const GROUP: usize = 256;
     Some(match request {
         Request::Groups(slice) => {
@@ -35,11 +46,11 @@ fn shown(request: &Request, keys: usize) -> Option<Answer> {
         }
         Request::Leaves { groups, .. } => Answer::Leaves(vec![1; groups.len() * GROUP]),
         Request::List { .. } => {
-            let cell: Cell<Bytes, u64> = Cell { stamp: STAMP, value: Some(Value::Large(BYTES as u64)) };
+            let cell = Cell { stamp: STAMP, value: value.cloned() };
             let entry = |key| KeyVersion { key: Bytes::from(format!("key{key}")), mark: cell.mark() };
             Answer::List { entries: (0..keys).map(entry).collect(), next: None }
         }
-        Request::Read { origin: Origin::Exchange, .. } => read(Some(Value::Large(BYTES as u64))),
+        Request::Read { origin: Origin::Exchange, .. } => read(value.cloned()),
         _ => return None,
     })
 }
@@ -80,7 +91,7 @@ fn a_piece() -> Answer {
 }
 
 /// Waits until all was taken over from the first peer.
-fn is_repaired(cluster: &Cluster<Embedded>) {
+fn is_repaired<S: Store>(cluster: &Cluster<S>) {
     cluster.wait_until(|report| report["repair"]["completed"] == 1);
     cluster.wait_until(|report| {
         let nodes = cluster.list.iter().filter(|(id, _)| *id != cluster.own);
@@ -197,5 +208,40 @@ fn a_peer_that_refuses_to_be_compared_keeps_no_other_from_it() {
     while cluster.peers.iter().any(|peer| peer.comparisons() == 0) {
         assert!(!began.is_over(), "not all were asked");
         std::thread::yield_now();
+    }
+}
+
+/// The first of them for which a queue of the node's own store had no room ended the pull: `over capacity`, as if the peer were.
+#[test]
+fn what_is_taken_over_waits_for_room_in_the_queues_of_the_store() {
+    const KEYS: usize = 40;
+    let full = || Some(StoreError::OverCapacity { bound: "it is full" });
+    for value in [Some(Value::Inline(Bytes::from_static(b"value"))), None] {
+        let cluster = scripted_with_time(2, PATIENCE_MS);
+        let (store, source) = (&cluster.store, &cluster.peers[0]);
+        let reads = Script { get: full(), ..Script::default() };
+        let writes = Script { admit: full(), ..Script::default() };
+        store.tell(reads);
+        begin_repair(&cluster);
+        let began = Deadline::begins();
+        for next in [writes, Script::default()] {
+            let refusals = store.refusals();
+            while store.refusals() == refusals {
+                assert!(!began.is_over(), "nothing is refused");
+                answer_soon(source, |request| shown_with(request, KEYS, value.as_ref()));
+            }
+            store.tell(next);
+        }
+        while cluster.report()["repair"]["completed"] != 1 {
+            assert!(!began.is_over(), "it does not go on");
+            answer_soon(source, |request| shown_with(request, KEYS, value.as_ref()));
+        }
+        is_repaired(&cluster);
+    }
+}
+
+fn answer_soon(peer: &Peer, answer: impl Fn(&Request) -> Option<Answer>) {
+    if let Some((number, answer)) = peer.asked_soon(answer) {
+        peer.answer(number, &answer);
     }
 }

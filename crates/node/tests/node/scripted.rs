@@ -30,6 +30,8 @@ pub(crate) struct Scripted {
     script: Mutex<Script>,
     /// Reads that take the disk and have not ended.
     reads: AtomicUsize,
+    /// What it refused to look up, or to take.
+    refusals: AtomicUsize,
     /// Whether what takes time may end.
     released: watch::Sender<bool>,
 }
@@ -97,10 +99,20 @@ impl Scripted {
         self.reads.load(Ordering::SeqCst)
     }
 
+    fn refused(&self, error: StoreError) -> StoreError {
+        self.refusals.fetch_add(1, Ordering::SeqCst);
+        error
+    }
+
+    /// How often it refused to look something up, or to take it.
+    pub(crate) fn refusals(&self) -> usize {
+        self.refusals.load(Ordering::SeqCst)
+    }
+
     fn look_up(&self, key: &[u8]) -> Result<Option<Value>, StoreError> {
         let script = self.script();
         if let Some(error) = script.get {
-            return Err(error);
+            return Err(self.refused(error));
         }
         Ok(self.entities.lock().get(key).map(|value| {
             let bytes = value.len() as u64;
@@ -134,7 +146,9 @@ impl Store for Scripted {
         Vec::new()
     }
 
-    fn observe(&self, _: Arc<dyn CellObserver>) -> std::io::Result<()> {
+    fn observe(&self, observer: Arc<dyn CellObserver>) -> std::io::Result<()> {
+        observer.begins();
+        observer.scan_completed();
         Ok(())
     }
 
@@ -186,7 +200,7 @@ impl LocalStore for Local {
     }
 
     fn admit(&self, _: WriteKind, _: u64) -> Result<(), StoreError> {
-        self.0.script().admit.map_or(Ok(()), Err)
+        self.0.script().admit.map_or(Ok(()), |error| Err(self.0.refused(error)))
     }
 
     fn apply<'c>(&self, cells: impl IntoIterator<Item = (&'c [u8], Cell<&'c [u8], Vec<u8>>)>) -> Self::Apply {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ladoga_cluster::{Failure, NodeId, Refusal, WriteAnswer};
-use ladoga_model::Version;
+use ladoga_model::{Value, Version};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Pace;
@@ -26,6 +26,9 @@ const LARGE_COPIES_MAX: usize = 4;
 const LARGE_COPIES_WAITING_MAX: usize = 64;
 /// Large values that anti-entropy takes over at a time. Each needs a place of a peer, which that peer's clients need as well.
 const LARGE_PULLS_MAX: usize = 4;
+/// Bytes of smaller values that anti-entropy writes at a time: half of what the commit queue takes however slow the disk is. The rest of it
+/// is left to clients.
+const PULLED_BYTES_MAX: u32 = 256 << 10;
 /// How often a copy that waits looks whether a client waits for it by now.
 const LOOK_EVERY_MS: u64 = 20;
 
@@ -37,6 +40,7 @@ pub(crate) struct CopyTurns {
     refused: AtomicUsize,
     /// Those of anti-entropy have turns of their own: it has thousands to make, and reads would wait behind them.
     pulls: Arc<Semaphore>,
+    pulled_bytes: Arc<Semaphore>,
 }
 
 impl Default for CopyTurns {
@@ -46,6 +50,7 @@ impl Default for CopyTurns {
             waiting: AtomicUsize::new(0),
             refused: AtomicUsize::new(0),
             pulls: Arc::new(Semaphore::new(LARGE_PULLS_MAX)),
+            pulled_bytes: Arc::new(Semaphore::new(PULLED_BYTES_MAX as usize)),
         }
     }
 }
@@ -57,9 +62,15 @@ impl CopyTurns {
         [under_way, self.waiting.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed)]
     }
 
-    /// Waits for the turn of anti-entropy to take a large value over.
-    pub(crate) async fn pull(&self) -> OwnedSemaphorePermit {
-        Arc::clone(&self.pulls).acquire_owned().await.expect("it is never closed")
+    /// Waits for the turn of anti-entropy to take a value over, or a deletion.
+    pub(crate) async fn pull(&self, value: Option<&Value<Bytes, u64>>) -> OwnedSemaphorePermit {
+        let (turns, taken) = match value {
+            Some(Value::Large(_)) => (&self.pulls, 1),
+            Some(Value::Inline(bytes)) => (&self.pulled_bytes, bytes.len()),
+            None => (&self.pulled_bytes, 0),
+        };
+        let taken = u32::try_from(taken).unwrap_or(u32::MAX).min(PULLED_BYTES_MAX);
+        Arc::clone(turns).acquire_many_owned(taken).await.expect("it is never closed")
     }
 
     fn refuse(&self) -> NotCopied {

@@ -168,3 +168,23 @@ fn a_reader_that_makes_room_for_another_is_told() {
         assert_eq!([first.heard.take(), third.heard.take()], [vec![(1, MADE)], vec![(3, MADE)]]);
     });
 }
+
+#[test]
+fn anti_entropy_takes_over_four_large_values_at_a_time_and_of_others_so_many_bytes() {
+    let turns = CopyTurns::default();
+    let mut context = Context::from_waker(Waker::noop());
+    let mut begins = |value: Option<&Value<Bytes, u64>>| match pin!(turns.pull(value)).poll(&mut context) {
+        Poll::Ready(turn) => Some(turn),
+        Poll::Pending => None,
+    };
+    let inline = |bytes: u32| Some(Value::Inline(Bytes::from(vec![0; bytes as usize])));
+    let large = Some(Value::Large(1 << 40));
+    let mut under_way = vec![begins(inline(PULLED_BYTES_MAX - 100).as_ref()).expect("the first one")];
+    under_way.push(begins(inline(100).as_ref()).expect("there is room for it"));
+    assert!(begins(inline(1).as_ref()).is_none());
+    under_way.push(begins(None).expect("a deletion has no bytes"));
+    under_way.extend((0..LARGE_PULLS_MAX).map(|_| begins(large.as_ref()).expect("it has its own turns")));
+    assert!(begins(large.as_ref()).is_none());
+    under_way.clear();
+    assert!(begins(inline(PULLED_BYTES_MAX + 1).as_ref()).is_some(), "alone");
+}

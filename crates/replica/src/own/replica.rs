@@ -1,6 +1,7 @@
 //! What a node does as one of the replicas of a key, for itself and for peers alike.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use ladoga_cluster::{NodeId, Origin, ReadAnswer, Refusal, SentCell, Statement, WriteAnswer};
@@ -32,6 +33,9 @@ pub(crate) fn large_value_of(found: Option<StoredCell>, version: Version) -> Opt
     }
 }
 
+/// How long a cell that is pulled waits if the commit queue is full, before it tries again: what may be queued takes about that long.
+const ROOM_PAUSE_MS: u64 = 25;
+
 /// Whether a replica takes a cell with this stamp now, with a value of which so many bytes are still to be stored, or none.
 pub(crate) fn admit<S: Store>(
     replica: &OwnReplica<S>,
@@ -48,8 +52,28 @@ pub(crate) fn admit<S: Store>(
     replica.cluster.stability().admit(stamp.version, origin)
 }
 
-/// Makes a cell durable here, as this node's part of what it coordinates or pulls: admitted at once, and done when it is
-/// awaited.
+/// The same, except that a pull is never refused for lack of room: it has time, waits for room in the commit queue, and lets clients go
+/// first. If it broke off, it would list everything anew.
+async fn admit_in_time<S: Store>(
+    replica: &OwnReplica<S>,
+    stamp: Stamp,
+    value_bytes: Option<u64>,
+    origin: Origin,
+) -> Result<Admitted, Refusal> {
+    loop {
+        match admit(replica, stamp, value_bytes, origin) {
+            Err(Refusal::OverCapacity) if origin == Origin::Exchange => wait_for_room().await,
+            admitted => return admitted,
+        }
+    }
+}
+
+/// Waits until a queue of the store that was full may have room again.
+pub(crate) async fn wait_for_room() {
+    tokio::time::sleep(Duration::from_millis(ROOM_PAUSE_MS)).await;
+}
+
+/// Makes a cell durable here, as this node's part of what it coordinates: admitted at once, and done when it is awaited.
 pub(crate) fn apply<S: Store>(
     replica: &Rc<OwnReplica<S>>,
     (key, stamp, value): (&Bytes, Stamp, Option<&[u8]>),
@@ -58,15 +82,35 @@ pub(crate) fn apply<S: Store>(
     let bytes = value.map(|value| value.len() as u64);
     let arrival = arrival(replica, key, stamp.version, (origin, durability));
     let admitted = admit(replica, stamp, bytes, origin)?;
+    Ok(apply_admitted(replica, (key, stamp, value), (arrival, admitted), durability))
+}
+
+/// The same for what is pulled from a peer, or deleted as the peer lacks it, once there is room for it.
+pub(crate) async fn apply_pulled<S: Store>(
+    replica: &Rc<OwnReplica<S>>,
+    (key, stamp, value): (&Bytes, Stamp, Option<&[u8]>),
+) -> Result<WriteAnswer, Refusal> {
+    let bytes = value.map(|value| value.len() as u64);
+    let arrival = arrival(replica, key, stamp.version, (Origin::Exchange, None));
+    let admitted = admit_in_time(replica, stamp, bytes, Origin::Exchange).await?;
+    apply_admitted(replica, (key, stamp, value), (arrival, admitted), None).await
+}
+
+fn apply_admitted<S: Store>(
+    replica: &Rc<OwnReplica<S>>,
+    (key, stamp, value): (&Bytes, Stamp, Option<&[u8]>),
+    (arrival, admitted): (Arrival, Admitted),
+    durability: Option<Durability>,
+) -> impl Future<Output = Result<WriteAnswer, Refusal>> + use<S> {
     let cell = Cell { stamp, value: value.map(Value::Inline) };
     let applied = replica.store_for(durability).apply([(&key[..], cell)]);
     let (replica, key) = (Rc::clone(replica), key.clone());
-    Ok(async move {
+    async move {
         let applied = applied.await;
         drop(admitted);
         let answer = arrival.outcome(&replica, &key, (&applied, 0)).await;
         arrival.once_known(&replica, &key, answer).await
-    })
+    }
 }
 
 /// The same for a large value that was uploaded here.
@@ -78,7 +122,7 @@ pub(crate) async fn apply_upload<S: Store>(
     (origin, durability): (Origin, Option<Durability>),
 ) -> Result<WriteAnswer, Refusal> {
     // The value is on the disk.
-    let admitted = admit(replica, stamp, Some(0), origin)?;
+    let admitted = admit_in_time(replica, stamp, Some(0), origin).await?;
     let cell = Cell { stamp, value: Some(Value::Large(upload)) };
     let applied = replica.store_for(durability).apply([(&key[..], cell)]).await;
     drop(admitted);

@@ -116,7 +116,7 @@ async fn pull_from_all<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<St
     for peer in cluster.peers.iter().filter(|peer| peer.id != cluster.own) {
         let puller = Puller { replica, stability, link: replica.peers.link(peer.id), leaves_promised: false };
         if let Err(why) = puller.pull(peer.id, u64::MAX, stability.lists_all()).await {
-            errors.push(format!("{}: {why}", peer.url));
+            errors.push(format!("from {}: {why}", peer.url));
         }
     }
     errors
@@ -257,10 +257,15 @@ impl<S: Store> Puller<'_, S> {
     }
 
     fn look(&self, send: &mpsc::UnboundedSender<Event>, key: Bytes) {
-        let found = self.replica.store.get_cell(&key);
-        let send = send.clone();
+        let (own, send) = (Rc::clone(self.replica), send.clone());
         tokio::task::spawn_local(async move {
-            let _ = send.send(match found.wait().await {
+            let found = loop {
+                match own.store.get_cell(&key).wait().await {
+                    Err(StoreError::OverCapacity { .. }) => replica::wait_for_room().await,
+                    found => break found,
+                }
+            };
+            let _ = send.send(match found {
                 Ok(found) => Event::Found(key, found.map(|cell| cell.stamp.version)),
                 Err(error) => Event::Lost(error.to_string()),
             });
@@ -270,10 +275,7 @@ impl<S: Store> Puller<'_, S> {
     async fn apply(&self, send: &mpsc::UnboundedSender<Event>, peer: NodeId, (key, cell): (Bytes, PeerCell)) {
         let cluster = &self.replica.cluster;
         cluster.pace.draw_cell(cell.inline_bytes()).await;
-        let turn = match cell.value {
-            Some(Value::Large(_)) => Some(cluster.copy_turns.pull().await),
-            _ => None,
-        };
+        let turn = cluster.copy_turns.pull(cell.value.as_ref()).await;
         let (replica, send, leaves_promised) = (Rc::clone(self.replica), send.clone(), self.leaves_promised);
         tokio::task::spawn_local(async move {
             let written = write(&replica, peer, &key, cell, leaves_promised).await;
@@ -301,11 +303,10 @@ async fn write<S: Store>(
     leaves_promised: bool,
 ) -> Result<(), NotTaken> {
     let Cell { stamp, value } = cell;
-    let apply = |value: Option<&[u8]>| replica::apply(replica, (key, stamp, value), (Origin::Exchange, None));
     let said = match value {
         Some(Value::Large(bytes)) => coordinate::take_large(replica, peer, key, (stamp, bytes)).await?,
-        Some(Value::Inline(value)) => apply(Some(&value[..]))?.await?,
-        None => apply(None)?.await?,
+        Some(Value::Inline(value)) => replica::apply_pulled(replica, (key, stamp, Some(&value[..]))).await?,
+        None => replica::apply_pulled(replica, (key, stamp, None)).await?,
     };
     match said {
         // That something newer is here is as good.

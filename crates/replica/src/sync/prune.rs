@@ -1,7 +1,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use ladoga_cluster::{NodeId, Origin, Partition, Prune, Refusal, WriteAnswer};
+use ladoga_cluster::{NodeId, Partition, Prune, Refusal, WriteAnswer};
 use ladoga_model::{Stamp, Version};
 
 use super::fenced;
@@ -31,14 +31,12 @@ pub(super) async fn prune<S: Store>(
             cluster.pace.draw_cell(0).await;
             // Newer than the value, and than nothing else.
             let stamp = Stamp::new(Version { node: u16::MAX, ..cell.stamp.version });
-            match replica::apply(replica, (&key, stamp, None), (Origin::Exchange, None)) {
-                Ok(applied) => {
-                    if let WriteAnswer::Fenced { fence } = applied.await? {
-                        let kept_out = (stamp.version, cell.stamp.copies);
-                        fenced::replace(replica, &key, kept_out, fence).await?;
-                    }
+            match replica::apply_pulled(replica, (&key, stamp, None)).await {
+                Ok(WriteAnswer::Fenced { fence }) => {
+                    let kept_out = (stamp.version, cell.stamp.copies);
+                    fenced::replace(replica, &key, kept_out, fence).await?;
                 }
-                Err(Refusal::TooOld { .. }) => {}
+                Ok(_) | Err(Refusal::TooOld { .. }) => {}
                 Err(refusal) => return Err(refusal),
             }
         }

@@ -160,7 +160,7 @@ pub(super) fn table(report: &Value) -> String {
         text.extend(["  this node is being rebuilt: ", why, ", and its answers do not count yet\n  "]);
         text.push_str(&progress(&report["repair"]));
         text.push('\n');
-        if state["may_coordinate"] == false {
+        if state["may_coordinate"] == false && state["displaced_at"].is_null() {
             text.push_str("  it accepts requests once all other nodes have answered, because it may have used later timestamps before\n");
         }
         text.push_str(&what_to_do(&state["waits_for"]));
@@ -312,6 +312,22 @@ mod tests {
             text(Some("http://b")).contains("another process runs, or ran, as this node: http://b listens")
         );
         assert!(!text(None).contains("another process"));
+    }
+
+    #[test]
+    fn a_node_that_its_peers_do_not_listen_to_is_not_said_to_wait_for_their_answers() {
+        let text = |peer: Option<&str>| {
+            table(&serde_json::json!({
+                "nodes": [{ "url": "http://a", "state": "self" }],
+                "replica_state": {
+                    "complete": false, "lost_data": true, "may_coordinate": false, "displaced_at": peer,
+                },
+                "repair": {},
+            }))
+        };
+        let waits = "it accepts requests once all other nodes have answered";
+        assert!(text(None).contains(waits));
+        assert!(!text(Some("http://b")).contains(waits));
     }
 
     #[test]

@@ -57,7 +57,8 @@ pub(crate) fn alone_of(nodes: usize) -> Cluster<Embedded> {
 pub(crate) fn with_a_new_disk(peers: usize) -> Cluster<Embedded> {
     let (list, peers) = played(Versions::OWN, peers);
     peers.iter().for_each(Peer::knew_another_disk);
-    Cluster::open(Arc::new(RealClock::new()), (list, peers), &PeerLimits::default(), replica)
+    let limits = PeerLimits { quorum_timeout_ms: PATIENCE_MS, ..PeerLimits::default() };
+    Cluster::open(Arc::new(RealClock::new()), (list, peers), &limits, replica)
 }
 
 /// Peers that the test plays, and the list with the node under test in it.

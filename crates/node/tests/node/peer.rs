@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use ladoga_cluster::{Acquaintance, Incarnation, NodeId, NodeList, Refusal, Statement};
+use ladoga_cluster::{Acquaintance, Incarnation, Memory, NodeId, NodeList, Refusal, Statement};
 use ladoga_node::peers::wire::{Answer, Frame, Hello, Request, Versions, take_frame};
 
 /// Longer than anything takes that does not hang.
@@ -46,6 +46,8 @@ struct Said {
     is_rebuilding: AtomicBool,
     /// Whether it reports that it knew the node with another disk.
     knew_another_disk: AtomicBool,
+    /// Whether it reports that it hears this process, and then that it hears another one as the node.
+    hears_another_process: AtomicBool,
     /// Whether it does nothing any more.
     is_frozen: AtomicBool,
     /// Frames that had reads.
@@ -162,6 +164,11 @@ impl Peer {
         self.said.knew_another_disk.store(true, Ordering::SeqCst);
     }
 
+    /// It reports once that it hears this process, and from then on that it hears another one as the node.
+    pub(crate) fn hears_another_process(&self) {
+        self.said.hears_another_process.store(true, Ordering::SeqCst);
+    }
+
     /// Whether it answers nothing but what the test says.
     pub(crate) fn is_mute(&self, is_mute: bool) {
         self.said.is_mute.store(is_mute, Ordering::SeqCst);
@@ -174,17 +181,23 @@ fn listen(
     send: &Sender<(u32, Request)>,
     (id, other, versions, list): (NodeId, NodeId, Versions, NodeList),
 ) {
-    let mut known = Incarnation::NONE;
+    let (mut known, mut session, mut other_sessions) = (Incarnation::NONE, 0, 0);
     let mut waiting = VecDeque::new();
     while let Some((number, request)) = next_request(socket, said, &mut waiting) {
         if let Request::Hello(Hello { statement, .. }) | Request::Statement(statement) = &request {
-            known = statement.incarnation;
+            (known, session) = (statement.incarnation, statement.session);
         }
+        let hears_another = said.hears_another_process.load(Ordering::SeqCst);
         let statement = || {
             let mut met = vec![Acquaintance::default(); list.len()];
             let is_replacement = said.knew_another_disk.load(Ordering::SeqCst);
             met[other.index()] = Acquaintance { incarnation: known, is_replacement };
+            let mut remembered = vec![Memory::default(); list.len()];
+            if hears_another {
+                remembered[other.index()].session = session + other_sessions;
+            }
             Statement {
+                remembered,
                 incarnation: Incarnation::first(u64::from(id.0)),
                 is_whole: !said.is_rebuilding.load(Ordering::SeqCst),
                 met,
@@ -200,7 +213,9 @@ fn listen(
             }
             Request::Statement(_) => {
                 said.statements.fetch_add(1, Ordering::SeqCst);
-                Answer::Statement(Box::new(statement()))
+                let statement = statement();
+                other_sessions = u64::from(hears_another);
+                Answer::Statement(Box::new(statement))
             }
             Request::Groups(_) | Request::Leaves { .. } | Request::List { .. } => {
                 said.comparisons.fetch_add(1, Ordering::SeqCst);

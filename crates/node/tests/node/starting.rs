@@ -4,7 +4,8 @@ use ladoga_model::{Stamp, Version};
 use ladoga_node::peers::PeerLimits;
 use ladoga_node::peers::wire::{Answer, Origin, Request};
 
-use crate::cluster::{alone_of, with_engine, with_time};
+use crate::cluster::{alone_of, with_a_new_disk, with_engine, with_time};
+use crate::peer::Peer;
 
 const STARTING: Answer = Answer::Refused(Refusal::Starting);
 
@@ -151,4 +152,17 @@ fn a_replica_that_is_starting_for_too_long_is_named() {
             assert!(answer.text().contains(&url) && answer.text().contains("is new"), "{answer:?}");
         }
     });
+}
+
+/// Its requests waited for their time, and were told that the others' answers were not on its disk yet.
+#[test]
+fn a_process_whose_peers_listen_to_another_one_says_so_at_once() {
+    let cluster = with_a_new_disk(2);
+    cluster.peers.iter().for_each(Peer::hears_another_process);
+    cluster.wait_until(|report| report["replica_state"]["displaced_at"].is_string());
+    let mut client = cluster.connect();
+    client.send("PUT /v0/entity?id=key HTTP/1.1\r\nhost: h\r\ncontent-length: 1\r\n\r\nv");
+    let answer = client.answer();
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    assert!(answer.text().contains("another process runs, or ran, as this node"), "{}", answer.text());
 }

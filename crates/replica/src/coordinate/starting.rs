@@ -7,6 +7,8 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -15,6 +17,7 @@ use ladoga_service::Error;
 use tokio::time::MissedTickBehavior;
 
 use crate::cluster::Cluster;
+use crate::membership::PeerView;
 use crate::own::OwnReplica;
 use ladoga_local::store::Store;
 
@@ -41,7 +44,8 @@ pub(crate) async fn until_it_may_coordinate<S: Store>(replica: Rc<OwnReplica<S>>
             return Poll::Ready(Ok(waited_ms()));
         }
         while looks.poll_tick(context).is_ready() {
-            if waited_ms() >= cluster.limits.quorum_timeout_ms || is_in_vain(cluster) {
+            let is_in_vain = is_in_vain(cluster) || displaced(cluster).is_some();
+            if waited_ms() >= cluster.limits.quorum_timeout_ms || is_in_vain {
                 return Poll::Ready(Err(not_heard(cluster)));
             }
         }
@@ -58,8 +62,23 @@ fn is_in_vain(cluster: &Cluster) -> bool {
     stability.has_lost_data() && others.any(|peer| is_missing(peer.id) && peer.unreachable_reason().is_some())
 }
 
-/// Names the peers that have not confirmed whether this node lost anything.
+/// That the peers listen to another process as this node: it would wait for their answers for ever.
+fn displaced(cluster: &Cluster) -> Option<Error> {
+    let hears_another = |peer: &&Arc<PeerView>| peer.hears_another_process.load(Ordering::Relaxed);
+    let peer = cluster.peers.iter().find(hears_another)?;
+    let reason = format!(
+        "another process runs, or ran, as this node: {} listens to that one and no longer to this one, whose answers do not count; \
+         stop the other process, which has the same --advertise, and then restart this node",
+        peer.url
+    );
+    Some(Error::NotVouched { reason })
+}
+
+/// Names the peers that have not confirmed whether this node lost anything; or says that they cannot.
 pub(super) fn not_heard(cluster: &Cluster) -> Error {
+    if let Some(displaced) = displaced(cluster) {
+        return displaced;
+    }
     let stability = cluster.stability();
     let others = cluster.peers.iter().filter(|peer| peer.id != cluster.own);
     let missing = others.filter(|peer| stability.heard_whole(peer.id).is_none()).map(|peer| {

@@ -29,6 +29,8 @@ pub(crate) struct PeerView {
     pub(crate) hints_dropped: AtomicU64,
     /// The oldest timestamp among them.
     pub(crate) hints_oldest: AtomicU64,
+    /// Whether it listens to another process as this node, for so long that the log tells of it.
+    pub(crate) hears_another_process: AtomicBool,
     has_greeted: AtomicBool,
     unreachable: Mutex<Unreachable>,
 }
@@ -62,6 +64,7 @@ impl PeerView {
             hints_bytes: AtomicU64::new(0),
             hints_dropped: AtomicU64::new(0),
             hints_oldest: AtomicU64::new(u64::MAX),
+            hears_another_process: AtomicBool::new(false),
             has_greeted: AtomicBool::new(false),
             unreachable: Mutex::default(),
         }

@@ -155,6 +155,11 @@ impl StabilityWorker {
     fn warn_if_displaced(&mut self) {
         let displaced_at = self.stability.displaced_at();
         self.displaced_looks = displaced_at.map_or(0, |_| self.displaced_looks + 1);
+        let is_certain = self.displaced_looks >= DISPLACED_LOOKS;
+        for view in &self.views {
+            let hears_another = is_certain && displaced_at == Some(view.id);
+            view.hears_another_process.store(hears_another, Ordering::Relaxed);
+        }
         if let Some(peer) = displaced_at.filter(|_| self.displaced_looks == DISPLACED_LOOKS) {
             tracing::error!(
                 "another process runs, or ran, as this node: {} listens to that one and no longer to this one, whose answers do not \

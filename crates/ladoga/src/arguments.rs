@@ -372,7 +372,7 @@ pub(crate) struct DiffArguments {
 
 const CHECK_HELP: &str = "\
 Verifies every checksum and every rule of the file formats. Changes nothing. Each problem is one line on standard error, with
-its file and its offset.
+its file and its offset. What is kept of the log for backups (wal-kept) is verified by `ladoga backup log`.
 
 Example:
   ladoga check ./ladoga-data

@@ -187,7 +187,7 @@ impl LocalStore for Local {
     }
 
     fn has_room(&self) -> bool {
-        self.engine.write_state() == WriteState::Open && self.queue.admit().is_ok()
+        self.engine.write_state() == WriteState::Open && self.queue.has_room()
     }
 
     fn apply<'c>(

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use ladoga_env::Disk;
 use ladoga_env::sim;
+use ladoga_model::{Cell, Stamp, Value, Version};
 use ladoga_storage::{BLOB_BYTES_MIN, Background, Durability};
 use tokio::runtime::{Builder, LocalOptions};
 
@@ -36,4 +37,34 @@ fn a_value_that_the_disk_has_no_room_for_is_refused_before_it_is_sent() {
         assert!(local.has_room(), "for others");
     });
     assert_eq!(store.engine.statistics().refused_full, 1);
+}
+
+/// Who waits for room looks often. Each look was counted.
+#[test]
+fn a_look_for_room_is_no_write_that_is_refused() {
+    let (env, ..) = sim::env(1);
+    let options = Options { background: Background::Manual, ..Options::new(16 << 20, Durability::Always) };
+    let store =
+        Arc::new(Embedded::open_replica(env, Path::new("/data"), options).expect("a store that opens"));
+    let refused = || {
+        let metrics = store.metrics();
+        let of_queue = metrics.iter().filter(|metric| metric.name == "ladoga_commit_queue_refused_total");
+        format!("{:?}", of_queue.map(|metric| &metric.series).collect::<Vec<_>>())
+    };
+    let none = refused();
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+    runtime.expect("a runtime").block_on(async {
+        let local = store.attach(&Supervisor::default());
+        let value = vec![0; BLOB_BYTES_MIN as usize - 1];
+        let stamp = Stamp::new(Version { timestamp: 1, node: 0 });
+        let mut waiting = Vec::new();
+        while local.has_room() {
+            let cell = Cell { stamp, value: Some(Value::Inline(&value[..])) };
+            waiting.push(local.apply([(&b"key"[..], cell)]));
+            assert!(waiting.len() < 1_000, "nothing is written meanwhile");
+        }
+        assert!(!local.has_room() && refused() == none);
+        local.admit(WriteKind::Put, 0).expect_err("no room");
+        assert!(refused() != none);
+    });
 }

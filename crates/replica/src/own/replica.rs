@@ -35,6 +35,8 @@ pub(crate) fn large_value_of(found: Option<StoredCell>, version: Version) -> Opt
 
 /// How long a cell that is pulled waits if the commit queue is full, before it tries again: what may be queued takes about that long.
 const ROOM_PAUSE_MS: u64 = 25;
+/// So often it only looks whether there is room before it tries: each attempt counts as a write that is refused.
+const ROOM_LOOKS_MAX: usize = 40;
 
 /// Whether a replica takes a cell with this stamp now, with a value of which so many bytes are still to be stored, or none.
 pub(crate) fn admit<S: Store>(
@@ -62,7 +64,14 @@ async fn admit_in_time<S: Store>(
 ) -> Result<Admitted, Refusal> {
     loop {
         match admit(replica, stamp, value_bytes, origin) {
-            Err(Refusal::OverCapacity) if origin == Origin::Exchange => wait_for_room().await,
+            Err(Refusal::OverCapacity) if origin == Origin::Exchange => {
+                for _ in 0..ROOM_LOOKS_MAX {
+                    wait_for_room().await;
+                    if replica.store.has_room() {
+                        break;
+                    }
+                }
+            }
             admitted => return admitted,
         }
     }

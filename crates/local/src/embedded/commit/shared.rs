@@ -184,14 +184,22 @@ impl CommitShared {
         );
     }
 
-    /// Whether there is room for more.
+    /// Lets a write in if there is room for it. Counts it as refused if there is none.
     pub(in super::super) fn admit(&self) -> Result<(), StoreError> {
         self.check()?;
-        let admitted = admit(self.queued(), self.unit_ns.load(Ordering::Relaxed), self.queue_bytes_max);
-        admitted.map_err(|bound| {
+        self.find_room().map_err(|bound| {
             self.refusals.add(bound);
             StoreError::OverCapacity { bound: bound.reason() }
         })
+    }
+
+    /// Whether a write would be let in.
+    pub(in super::super) fn has_room(&self) -> bool {
+        self.check().is_ok() && self.find_room().is_ok()
+    }
+
+    fn find_room(&self) -> Result<(), Bound> {
+        admit(self.queued(), self.unit_ns.load(Ordering::Relaxed), self.queue_bytes_max)
     }
 
     fn queued(&self) -> Cost {

@@ -54,12 +54,13 @@ pub struct View {
 }
 
 impl<S: Store> SimulatedNode<S> {
-    /// Starts a node over an open store; within the set of tasks that are to be its process.
+    /// Starts a node over an open store, with so many places for large values and ranges that are read, and as many for those that
+    /// arrive; within the set of tasks that are to be its process.
     pub fn start(
         env: &Env,
         dir: &Path,
         (membership, limits, placement): (&Membership, PeerLimits, Arc<Placement>),
-        kept: &MembershipFile,
+        (kept, places): (&MembershipFile, u64),
         store: Arc<S>,
     ) -> io::Result<SimulatedNode<S>> {
         let supervisor = Supervisor::default();
@@ -75,7 +76,7 @@ impl<S: Store> SimulatedNode<S> {
         store.observe(observer)?;
         let core = LoopContext::new(0, Arc::clone(&clock), Arc::clone(&metrics.loops[0]), supervisor.clone());
         let core = Rc::new(core);
-        let gate = || Gate::new(64, 5_000, "as many as possible", Arc::clone(&clock));
+        let gate = || Gate::new(places, 5_000, "as many as possible", Arc::clone(&clock));
         let bounds = Bounds { streams: gate(), uploads: gate(), greeting_timeout_ms: 10_000 };
         let local = store.attach(&supervisor);
         let replica = Rc::new(OwnReplica::new(&core, &cluster, (store, local), bounds));

@@ -112,6 +112,10 @@ fn verify_all(dir: &Path) -> Result<(), Failure> {
             "there is no backup in {}, so nothing can be restored from it: run `ladoga backup create`",
             dir.display()
         ))),
+        // Who meant to remove the log knows; who did not has to hear of it.
+        0 if !verified.without_log.is_empty() => Err(Failure::Failed(
+            "nothing is damaged, but log is missing: later times cannot be restored from the backups named above".to_owned(),
+        )),
         0 => Ok(writeln!(out, "no problem found")?),
         1 => Err(Failure::Failed("1 problem found, named above".to_owned())),
         count => Err(Failure::Failed(format!("{count} problems found, named above"))),

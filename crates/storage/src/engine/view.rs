@@ -6,7 +6,7 @@ use crate::coding::key_hash;
 use crate::error::Error;
 use crate::levels::Levels;
 use crate::memtable::Memtable;
-use crate::table::Access;
+use crate::table::{Access, Table};
 
 use super::found::Found;
 use super::search::Search;
@@ -22,17 +22,26 @@ pub(crate) struct View {
 impl View {
     /// This view as of `sequence` with tables in the place of memtables that are flushed by now, if there are any.
     pub(crate) fn without_flushed(&self, sequence: u64) -> Option<View> {
-        let flushed = |memtable: &Arc<Memtable>| memtable.tables_at(sequence).is_some();
-        let none = !self.sealed.iter().any(flushed);
-        if none && !flushed(&self.active) {
+        self.with_tables(|memtable| memtable.tables_at(sequence))
+    }
+
+    /// The same by what is said of each memtable. It is asked once: a flush may end at any time, and a memtable that was left out after its
+    /// tables were not taken would be missing.
+    fn with_tables<'v>(
+        &'v self,
+        mut tables_of: impl FnMut(&'v Arc<Memtable>) -> Option<&'v [Arc<Table>]>,
+    ) -> Option<View> {
+        let active = tables_of(&self.active);
+        let sealed: Vec<_> = self.sealed.iter().map(|memtable| (memtable, tables_of(memtable))).collect();
+        if active.is_none() && sealed.iter().all(|(_, tables)| tables.is_none()) {
             return None;
         }
-        let tables = self.memtables().filter_map(|memtable| memtable.tables_at(sequence)).flatten();
+        let tables = active.into_iter().chain(sealed.iter().filter_map(|(_, tables)| *tables)).flatten();
         let tables: Vec<_> = tables.map(|table| (0, table.clone())).collect();
-        let active = if flushed(&self.active) { Memtable::empty() } else { self.active.clone() };
+        let left = sealed.iter().filter(|(_, tables)| tables.is_none()).map(|(memtable, _)| *memtable);
         Some(View {
-            active,
-            sealed: self.sealed.iter().filter(|memtable| !flushed(memtable)).cloned().collect(),
+            active: if active.is_some() { Memtable::empty() } else { self.active.clone() },
+            sealed: left.cloned().collect(),
             levels: Arc::new(self.levels.with(&tables, &[])),
         })
     }
@@ -79,5 +88,32 @@ impl View {
             value: Bytes::copy_from_slice(record.value),
             blob: record.blob().and_then(|blob| best_table.blob_ref(blob.file)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Its records were missing in what a range read from then on: it was left out of the memtables, and had not been flushed when the
+    /// tables were taken.
+    #[test]
+    fn a_memtable_whose_flush_ends_meanwhile_is_not_lost() {
+        let [active, flushed, flushing] = [Memtable::empty(), Memtable::empty(), Memtable::empty()];
+        let view = View {
+            active: active.clone(),
+            sealed: vec![flushing.clone(), flushed.clone()],
+            levels: Arc::default(),
+        };
+        let mut has_ended = false;
+        let next = view.with_tables(|memtable| {
+            let is_flushed =
+                Arc::ptr_eq(memtable, &flushed) || (Arc::ptr_eq(memtable, &flushing) && has_ended);
+            has_ended |= Arc::ptr_eq(memtable, &flushing);
+            is_flushed.then_some(&[][..])
+        });
+        let next = next.expect("one is flushed");
+        assert!(Arc::ptr_eq(&next.active, &active));
+        assert!(next.sealed.len() == 1 && Arc::ptr_eq(&next.sealed[0], &flushing));
     }
 }

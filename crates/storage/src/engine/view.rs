@@ -25,8 +25,8 @@ impl View {
         self.with_tables(|memtable| memtable.tables_at(sequence))
     }
 
-    /// The same by what is said of each memtable. It is asked once: a flush may end at any time, and a memtable that was left out after its
-    /// tables were not taken would be missing.
+    /// The same by what is said of each memtable, which is asked for once: a flush may end at any time. If one ended between two answers,
+    /// the view would have neither the memtable nor its tables.
     fn with_tables<'v>(
         &'v self,
         mut tables_of: impl FnMut(&'v Arc<Memtable>) -> Option<&'v [Arc<Table>]>,

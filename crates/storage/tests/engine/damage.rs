@@ -187,14 +187,20 @@ fn blob_path(machine: &Machine) -> PathBuf {
     machine.disk.paths().into_iter().find(is_blob).expect("a large value")
 }
 
-/// It was told as a read that failed, and no alarm was raised.
-#[test]
-fn a_file_that_is_gone_or_cannot_be_read_counts_and_a_lack_of_descriptors_does_not() {
+/// A store that has one key, in a table.
+fn with_a_large_value() -> (Machine, Engine) {
     let machine = Machine::new(6, tiny_options(Durability::Always));
     let engine = machine.open().unwrap();
     write(&engine, &[Write::blob("key", 1, 300_000)]).unwrap();
     engine.seal().unwrap();
     settle(&engine).unwrap();
+    (machine, engine)
+}
+
+/// It was told as a read that failed, and no alarm was raised.
+#[test]
+fn a_file_that_is_gone_or_cannot_be_read_counts_and_a_lack_of_descriptors_does_not() {
+    let (machine, engine) = with_a_large_value();
     let (table, blob) = (table_paths(&machine).remove(0), blob_path(&machine));
     let counted = |path: &PathBuf, fault: Fault| {
         let engine = machine.open().unwrap();
@@ -222,11 +228,7 @@ fn a_file_that_is_gone_or_cannot_be_read_counts_and_a_lack_of_descriptors_does_n
 /// It named the copy that was to be made.
 #[test]
 fn a_checkpoint_names_the_file_that_is_gone() {
-    let machine = Machine::new(6, tiny_options(Durability::Always));
-    let engine = machine.open().unwrap();
-    write(&engine, &[Write::blob("key", 1, 300_000)]).unwrap();
-    engine.seal().unwrap();
-    settle(&engine).unwrap();
+    let (machine, engine) = with_a_large_value();
     for path in [blob_path(&machine), table_paths(&machine).remove(0)] {
         let counted = engine.statistics().corrupt_reads;
         machine.disk.remove(&path).unwrap();

@@ -240,6 +240,34 @@ fn what_a_client_asks_for_is_asked_of_every_replica() {
     }
 }
 
+/// It was answered 504, although as many as it needs have what they had.
+#[test]
+fn a_read_during_which_a_replica_lost_its_disk_asks_again() {
+    let cluster = with_engine(3, &PeerLimits::default());
+    let key = cluster.foreign_key();
+    let mut client = cluster.connect();
+    client.send(format!("GET /v0/entity?id={key}&replicas=2/3 HTTP/1.1\r\nhost: h\r\n\r\n"));
+    let asked: Vec<u32> = cluster.peers.iter().map(|peer| peer.asked(read).0).collect();
+    let lost = &cluster.peers[2];
+    let (before, began) = (lost.statements(), Deadline::begins());
+    lost.has_another_disk();
+    // The first may have been answered before; the node asks for the next when it has taken the last.
+    while lost.statements() < before + 3 {
+        assert!(!began.is_over(), "no statements any more");
+        std::thread::yield_now();
+    }
+    let value = found(Some(("value", 1)));
+    for (place, number) in [(2, asked[2]), (0, asked[0])] {
+        cluster.peers[place].answer(number, &value);
+    }
+    for peer in &cluster.peers[..2] {
+        let (number, ()) = peer.asked(read);
+        peer.answer(number, &value);
+    }
+    let answer = client.answer();
+    assert_eq!((answer.status, answer.text()), (200, "value"));
+}
+
 /// It was answered 503, as if nothing had been written: those of its cells that were not in the way of anything newer may have been read.
 #[test]
 fn a_write_below_a_quorum_that_others_overtake_each_time_may_have_happened() {

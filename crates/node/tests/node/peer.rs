@@ -44,6 +44,8 @@ struct Said {
     is_mute: AtomicBool,
     /// Whether it reports that it lost its data, and has not got them back.
     is_rebuilding: AtomicBool,
+    /// Whether it reports that its disk is another one.
+    has_another_disk: AtomicBool,
     /// Whether it reports that it knew the node with another disk.
     knew_another_disk: AtomicBool,
     /// Whether it reports that it hears this process, and then that it hears another one as the node.
@@ -159,6 +161,11 @@ impl Peer {
         self.said.is_rebuilding.store(is_rebuilding, Ordering::SeqCst);
     }
 
+    /// From now on, it reports that its disk is another one.
+    pub(crate) fn has_another_disk(&self) {
+        self.said.has_another_disk.store(true, Ordering::SeqCst);
+    }
+
     /// From now on, it reports that it knew the node with another disk: what was on that is to be copied.
     pub(crate) fn knew_another_disk(&self) {
         self.said.knew_another_disk.store(true, Ordering::SeqCst);
@@ -196,9 +203,11 @@ fn listen(
             if hears_another {
                 remembered[other.index()].session = session + other_sessions;
             }
+            let first = Incarnation::first(u64::from(id.0));
+            let has_another_disk = said.has_another_disk.load(Ordering::SeqCst);
             Statement {
                 remembered,
-                incarnation: Incarnation::first(u64::from(id.0)),
+                incarnation: if has_another_disk { first.next(1) } else { first },
                 is_whole: !said.is_rebuilding.load(Ordering::SeqCst),
                 met,
                 ..Statement::default()

@@ -1,4 +1,4 @@
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
@@ -32,10 +32,19 @@ pub(super) async fn read_once<S: Store>(plan: &Plan<S>) -> Result<Option<HeldCel
     decision(plan).await.map_err(|error| too_few(plan, &error, false))
 }
 
-/// The same, with the reason in the words of the machine.
+/// The same, with the reason in the words of the machine. Of what was said before a disk was lost, nothing is left but to ask again:
+/// the replica whose disk it was does not vouch any more, and the others may do.
 pub(super) async fn decision<S: Store>(plan: &Plan<S>) -> Result<Option<HeldCell>, QuorumError> {
+    let until_ms = plan.until_ms();
     let reading = Reading::begin(plan);
-    reading.decision.take().await
+    let decided = reading.decision.take().await;
+    if !reading.is_taken_back.get() {
+        return decided;
+    }
+    match plan.rest(until_ms) {
+        Some(rest) => Reading::begin(&rest).decision.take().await,
+        None => decided,
+    }
 }
 
 /// The newest version of a key that its nodes report, also if it is that of a deletion; and whether as many of them answered as
@@ -54,6 +63,8 @@ struct Reading<S: Store> {
     decision: OneShot<Result<Option<HeldCell>, QuorumError>>,
     starting: Starting,
     standing: Standing,
+    /// Whether it was decided by what does not count any more.
+    is_taken_back: Cell<bool>,
     _expires: Place,
 }
 
@@ -74,6 +85,7 @@ impl<S: Store> Reading<S> {
             decision: OneShot::default(),
             starting: Starting::default(),
             standing: Standing::of(plan, false),
+            is_taken_back: Cell::new(false),
             _expires: plan.expire_later(reading.clone()),
         });
         let own_place = plan.own_place();
@@ -183,6 +195,7 @@ impl<S: Store> Reading<S> {
         act(&mut self.state.borrow_mut().core, &mut |step| match step {
             ReadStep::Decided(decided) => {
                 let error = decided.is_ok().then(|| self.standing.taken_back(&self.plan)).flatten();
+                self.is_taken_back.set(error.is_some());
                 self.decision.set(error.map_or(decided, Err));
             }
             step => to_do.push(step),

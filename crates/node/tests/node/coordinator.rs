@@ -11,7 +11,7 @@ use ladoga_node::peers::PeerLimits;
 use ladoga_node::peers::wire::{Answer, Origin, Request};
 
 use crate::cluster::{PATIENCE_MS, with_engine, with_engine_by};
-use crate::peer::Deadline;
+use crate::peer::{Deadline, Peer};
 
 fn version(timestamp: u64) -> Version {
     Version { timestamp, node: 0 }
@@ -240,6 +240,17 @@ fn what_a_client_asks_for_is_asked_of_every_replica() {
     }
 }
 
+/// From now on the peer has another disk, as the node knows.
+fn lose_disk(peer: &Peer) {
+    let (before, began) = (peer.statements(), Deadline::begins());
+    peer.has_another_disk();
+    // The first may have been answered before; the node asks for the next when it has taken the last.
+    while peer.statements() < before + 3 {
+        assert!(!began.is_over(), "no statements any more");
+        std::thread::yield_now();
+    }
+}
+
 /// It was answered 504, although as many as it needs have what they had.
 #[test]
 fn a_read_during_which_a_replica_lost_its_disk_asks_again() {
@@ -248,14 +259,7 @@ fn a_read_during_which_a_replica_lost_its_disk_asks_again() {
     let mut client = cluster.connect();
     client.send(format!("GET /v0/entity?id={key}&replicas=2/3 HTTP/1.1\r\nhost: h\r\n\r\n"));
     let asked: Vec<u32> = cluster.peers.iter().map(|peer| peer.asked(read).0).collect();
-    let lost = &cluster.peers[2];
-    let (before, began) = (lost.statements(), Deadline::begins());
-    lost.has_another_disk();
-    // The first may have been answered before; the node asks for the next when it has taken the last.
-    while lost.statements() < before + 3 {
-        assert!(!began.is_over(), "no statements any more");
-        std::thread::yield_now();
-    }
+    lose_disk(&cluster.peers[2]);
     let value = found(Some(("value", 1)));
     for (place, number) in [(2, asked[2]), (0, asked[0])] {
         cluster.peers[place].answer(number, &value);
@@ -266,6 +270,51 @@ fn a_read_during_which_a_replica_lost_its_disk_asks_again() {
     }
     let answer = client.answer();
     assert_eq!((answer.status, answer.text()), (200, "value"));
+}
+
+/// Nothing had been written by then, and it was 504.
+#[test]
+fn a_conditional_write_during_which_a_replica_lost_its_disk_asks_for_promises_again() {
+    let cluster = with_engine(3, &PeerLimits::default());
+    let key = cluster.foreign_key();
+    let mut client = cluster.connect();
+    client.send(format!(
+        "PUT /v0/entity?id={key}&replicas=2/3 HTTP/1.1\r\nhost: h\r\nif-none-match: *\r\ncontent-length: 5\r\n\r\nvalue"
+    ));
+    let prepare = |request: &Request| matches!(request, Request::Prepare { .. }).then_some(());
+    let asked: Vec<u32> = cluster.peers.iter().map(|peer| peer.asked(prepare).0).collect();
+    lose_disk(&cluster.peers[2]);
+    for place in [2, 0] {
+        cluster.peers[place].answer(asked[place], &found(None));
+    }
+    for peer in &cluster.peers[..2] {
+        let (number, ()) = peer.asked(prepare);
+        peer.answer(number, &found(None));
+    }
+    for peer in &cluster.peers[..2] {
+        let (number, ()) = peer.asked(|request| matches!(request, Request::Accept { .. }).then_some(()));
+        peer.answer(number, &Answer::Done);
+    }
+    assert_eq!(client.answer().status, 201);
+}
+
+/// It was waited for the one that says nothing until the time of the read was over, so that nobody ended the promise: each read of the
+/// key took all of its time, twice, and was 504.
+#[test]
+fn a_read_that_a_promise_is_in_the_way_of_ends_it_beside_a_replica_that_says_nothing() {
+    let cluster = with_engine(3, &PeerLimits::default());
+    let key = cluster.foreign_key();
+    let mut client = cluster.connect();
+    client.send(format!("GET /v0/entity?id={key}&replicas=2/3 HTTP/1.1\r\nhost: h\r\n\r\n"));
+    let [newest, has_promised, silent] = &cluster.peers[..] else { panic!("three peers") };
+    let (number, ()) = newest.asked(read);
+    newest.answer(number, &found(Some(("value", 1))));
+    let (number, ()) = has_promised.asked(read);
+    has_promised.answer(number, &found(None));
+    silent.asked(read);
+    let (number, ()) = has_promised.asked(repair_with(1));
+    has_promised.answer(number, &Answer::Fenced(version(2)));
+    has_promised.asked(|request| matches!(request, Request::Prepare { .. }).then_some(()));
 }
 
 /// It was answered 503, as if nothing had been written: those of its cells that were not in the way of anything newer may have been read.

@@ -175,6 +175,7 @@ impl<S: Store, T: Clone, D: Fn(Option<&HeldCell>) -> Decision<T>> Changing<S, T,
         let Promise { newest, is_stable } = match proposal.promised().await {
             Ok(promise) => promise,
             Err(ProposalError::Outbid { newest, .. }) => return plan.observe_outbid(newest).map(|()| None),
+            Err(ProposalError::TooFew { .. }) if proposal.is_taken_back() => return Ok(None),
             Err(ProposalError::TooFew { error, .. }) => return Err(too_few(plan, &error, false)),
         };
         let newest_version = newest.as_ref().map(|newest| newest.stamp.version);

@@ -33,9 +33,10 @@ pub(super) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Resu
 /// Reads the newest cell of a key from its nodes. If promises to conditional writes are in the way of writing it to the nodes
 /// that lack it, it is read again, until they have ended.
 pub(super) async fn read<S: Store>(plan: &Plan<S>) -> Result<Option<HeldCell>, Error> {
+    let began_ms = plan.replica.core.now_ms();
     match decision(plan).await {
         Ok(newest) => Ok(newest),
-        Err(error) if is_fenced(&error) => Box::pin(read_past_fences(plan, error)).await,
+        Err(error) if is_fenced(&error) => Box::pin(read_past_fences(plan, began_ms, error)).await,
         Err(error) => Err(too_few(plan, &error, false)),
     }
 }
@@ -45,12 +46,14 @@ fn is_fenced(error: &QuorumError) -> bool {
     error.failures.iter().any(|(_, failure)| *failure == Failure::Fenced)
 }
 
-/// Reads again, while `error` says that promises are in the way. After a while, it ends them in the place of whoever was promised.
+/// Reads again, while `error` says that promises are in the way. After a while, it ends them in the place of whoever was promised. The
+/// time of the request, which began then, stays what it is.
 async fn read_past_fences<S: Store>(
     plan: &Plan<S>,
+    began_ms: u64,
     mut error: QuorumError,
 ) -> Result<Option<HeldCell>, Error> {
-    let (began_ms, until_ms) = (plan.replica.core.now_ms(), plan.until_ms());
+    let until_ms = began_ms + plan.left_ms();
     let mut has_taken_over = false;
     while is_fenced(&error) {
         tokio::time::sleep(Duration::from_millis(FENCED_WAIT_MS)).await;

@@ -25,6 +25,12 @@ impl<S: Store> Proposal<S> {
         self.0.promised.take().await
     }
 
+    /// Whether a majority promised of which a replica has lost its disk since, or this node was found not to have all. Nothing is
+    /// decided by that: another ballot can be.
+    pub(super) fn is_taken_back(&self) -> bool {
+        self.0.state.borrow().is_taken_back
+    }
+
     /// Whether its time is over: what is not accepted by now may be waited for in vain.
     pub(super) fn is_late(&self) -> bool {
         self.0.state.borrow().is_late

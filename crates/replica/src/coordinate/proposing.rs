@@ -66,6 +66,8 @@ pub(super) struct ProposingState<S: Store> {
     core: Core,
     pub(super) phase: ProposalPhase,
     pub(super) is_late: bool,
+    /// Whether what a majority promised does not count any more.
+    pub(super) is_taken_back: bool,
     /// The version of the newest cell, which the decision is based on.
     newest: Option<Version>,
     /// What each replica that is asked to accept had, by place.
@@ -84,6 +86,7 @@ impl<S: Store> Proposing<S> {
             core: ProposalCore::new(plan.replicas),
             phase: ProposalPhase::Preparing,
             is_late: false,
+            is_taken_back: false,
             newest: None,
             bases: vec![None; plan.replicas.from as usize],
             cell: None,
@@ -244,7 +247,10 @@ impl<S: Store> Proposing<S> {
         }
         self.promised.set(match self.standing.taken_back(&self.plan) {
             None => Ok(Promise { newest, is_stable }),
-            Some(error) => Err(ProposalError::TooFew { error, may_have_happened: false }),
+            Some(error) => {
+                self.state.borrow_mut().is_taken_back = true;
+                Err(ProposalError::TooFew { error, may_have_happened: false })
+            }
         });
     }
 

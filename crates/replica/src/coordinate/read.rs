@@ -15,6 +15,7 @@ use super::fetch::{HeldCell, HeldValue, copy_large};
 use super::plan::Plan;
 use super::standing::Standing;
 use super::starting::{IS_STARTING, Starting, until_asked_again};
+use super::write::FENCED_MS_MAX;
 use crate::bounds::{CopyName, CopyReader, CopyRequest, NotCopied};
 use crate::link::{Expires, PeerError, Place, Waiter};
 use crate::own::{refusal, replica};
@@ -177,6 +178,9 @@ impl<S: Store> Reading<S> {
     }
 
     fn repaired(self: &Rc<Self>, place: usize, version: Version, answer: Result<WriteAnswer, Failure>) {
+        if matches!(answer, Ok(WriteAnswer::Fenced { .. })) {
+            self.give_way_later();
+        }
         let answer = match answer {
             Err(Failure::Refused(Refusal::TooOld { .. })) if self.is_gone(version) => {
                 Ok(WriteAnswer::Superseded { newest: version, had: Had::Once })
@@ -224,6 +228,20 @@ impl<S: Store> Reading<S> {
             tokio::time::sleep(Duration::from_millis(READ_WAIT_MS)).await;
             if let Some(reading) = reading.upgrade() {
                 reading.step(|core, step| core.hurry(step));
+            }
+        });
+    }
+
+    /// Ends it in time, if it still needs replicas of which one has promised not to take the cell. Those that say nothing may do so for as
+    /// long as they are waited for, and nobody else ends the promise of a coordinator that is gone.
+    fn give_way_later(self: &Rc<Self>) {
+        let reading = Rc::downgrade(self);
+        tokio::task::spawn_local(async move {
+            tokio::time::sleep(Duration::from_millis(FENCED_MS_MAX)).await;
+            if let Some(reading) =
+                reading.upgrade().filter(|reading| !reading.state.borrow().core.is_decided())
+            {
+                reading.step(|core, step| core.deadline(step));
             }
         });
     }

@@ -34,8 +34,8 @@ pub(super) async fn open_remote(
     }
 }
 
-/// What clients are told whose value a peer has no room to give: they are to come back.
-const NO_ROOM: &str = "the large values that are read from another node";
+/// What clients are told whose value or range a peer has no room to give: they are to come back.
+const NO_ROOM: &str = "the large values and ranges that are read from another node";
 
 /// A peer fails to give what it has. Unless it says that it cannot read it, nothing is wrong with that.
 pub(super) fn not_given(url: &str, failure: Failure) -> StoreError {

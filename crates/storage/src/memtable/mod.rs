@@ -41,7 +41,7 @@ pub(crate) struct Memtable {
     runs: Mutex<SortedRuns>,
     /// The log whose records are here.
     wal_number: u64,
-    /// The sequence of the first group that is not here, once that is known.
+    /// The sequence of the first group that is not here; behind all others until that is known.
     end_sequence: AtomicU64,
     /// The tables that it was flushed to, once it is.
     flushed: OnceLock<Vec<Arc<Table>>>,
@@ -85,7 +85,8 @@ impl Memtable {
     }
 
     /// The tables that read the same as this memtable at `sequence`, if it has been flushed: tables have only the newest
-    /// versions, so everything here must have been written by `sequence`.
+    /// versions, so everything here must have been written by `sequence`. One that is not sealed has no end: it may get
+    /// more, be sealed and be flushed between the two looks.
     pub(crate) fn tables_at(&self, sequence: u64) -> Option<&[Arc<Table>]> {
         let is_complete = sequence != u64::MAX && self.end_sequence() <= sequence.saturating_add(1);
         self.flushed.get().filter(|_| is_complete).map(Vec::as_slice)
@@ -271,7 +272,7 @@ impl MemtableWriter {
             blobs: Mutex::default(),
             runs: Mutex::default(),
             wal_number,
-            end_sequence: AtomicU64::new(0),
+            end_sequence: AtomicU64::new(u64::MAX),
             flushed: OnceLock::new(),
         });
         MemtableWriter { table }

@@ -124,6 +124,17 @@ fn readers_see_whole_records_while_a_writer_writes() {
     });
 }
 
+/// A range asked while it was written to, and then, once it was flushed, for its tables: they have what came after the range.
+#[test]
+fn no_tables_read_the_same_as_a_memtable_that_was_not_sealed() {
+    let table = MemtableWriter::new(1 << 12, 1, SEED).table().clone();
+    table.flushed_to(Vec::new());
+    assert!(table.tables_at(5).is_none());
+    table.seal(6);
+    assert!(table.tables_at(4).is_none(), "group 5 came later");
+    assert!(table.tables_at(5).is_some());
+}
+
 fn walk(table: &Arc<Memtable>, sequence: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut seen = BTreeMap::new();
     for mut cursor in table.cursors(sequence) {

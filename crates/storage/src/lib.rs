@@ -29,7 +29,6 @@ pub mod fuzzing;
 mod health;
 mod iterator;
 mod kept_log;
-mod kept_sizes;
 mod levels;
 mod log_bytes;
 mod log_file;

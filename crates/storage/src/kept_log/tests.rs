@@ -3,6 +3,7 @@ use std::sync::OnceLock;
 use ladoga_env::sim::{self, Fault, Operation, SimDisk};
 use ladoga_env::{File, Lock};
 
+use super::removal::ROOM_SHOWS_NS;
 use super::*;
 use crate::blob::BlobRegistry;
 use crate::wal::WalWriter;

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use crate::error::Error;
 use crate::health::Health;
-use crate::kept_log::KeptLog;
+use crate::kept_log::{KeptLog, RoomLimits};
 use crate::paths;
 use crate::stats::Counters;
 
@@ -94,10 +94,8 @@ impl BlobRegistry {
         let mut free_bytes = found.inspect_err(warn).ok()?;
         if let Some(kept) = self.kept_log.get() {
             let wanted_bytes = self.reserve_bytes.saturating_mul(FREE_FOR_LOG);
-            kept.make_room(wanted_bytes.saturating_sub(free_bytes), &mut || {
-                free_bytes = self.disk.free_bytes(&self.dir).unwrap_or(free_bytes);
-                free_bytes >= wanted_bytes
-            });
+            let limits = RoomLimits { reserve_bytes: self.reserve_bytes, wanted_bytes };
+            free_bytes = kept.make_room(free_bytes, limits, &|| self.disk.free_bytes(&self.dir).ok());
         }
         self.is_unmeasured.store(false, Ordering::Relaxed);
         self.health.observe_free(free_bytes, self.reserve_bytes);

@@ -5,6 +5,7 @@
 //! each segment. Nothing that is written for a client waits for any of it, and what cannot be kept is a gap that backups find.
 
 mod removal;
+mod room;
 mod sizes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,8 @@ use crate::log_bytes::LogBytes;
 use crate::log_file::{KeptSegment, LogFile, kept_dir, large_name, parse_large};
 use crate::paths;
 use crate::stats::KeptStatistics;
+use room::AwaitedRoom;
+pub(crate) use room::RoomLimits;
 use sizes::KeptSizes;
 
 /// The segments that are kept, oldest first. No other lock than `changing` is held while the disk is waited for.
@@ -39,8 +42,8 @@ pub(crate) struct KeptLog {
     gaps: AtomicU64,
     /// Where the groups of a segment end that takes no more, by its number; until it is shortened.
     ends: Mutex<BTreeMap<u64, u64>>,
-    /// Until when the room of what was removed is waited for.
-    waits_until_ns: AtomicU64,
+    /// Room that comes with what was removed.
+    awaited: Mutex<AwaitedRoom>,
 }
 
 /// A segment that is kept, with the large values that it names.
@@ -90,9 +93,9 @@ impl KeptLog {
         }
         let (disk, clock, dir) = (Arc::clone(disk), Arc::clone(clock), dir.to_path_buf());
         let (segments, changing, ends) = (Mutex::new(segments), Mutex::default(), Mutex::default());
-        let (gaps, waits_until_ns) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (gaps, awaited) = (AtomicU64::new(0), Mutex::default());
         let sizes = Mutex::new(sizes);
-        Ok(KeptLog { disk, clock, dir, kept, keep_ms, segments, sizes, changing, gaps, ends, waits_until_ns })
+        Ok(KeptLog { disk, clock, dir, kept, keep_ms, segments, sizes, changing, gaps, ends, awaited })
     }
 
     /// Removes what a store kept that is to keep none: its files may be used again from now on.

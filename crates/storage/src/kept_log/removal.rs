@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::Ordering;
 
-use super::{Kept, KeptLog};
+use super::{Kept, KeptLog, RoomLimits};
 use crate::log_file::large_name;
 
 /// More segments are not kept, however old they may become.
@@ -12,9 +11,6 @@ const KEPT_SEGMENTS_MAX: usize = 1 << 16;
 
 /// So many are removed in a turn of the thread that flushes: after the time to keep them was made shorter there may be all of them.
 const REMOVED_AT_ONCE: usize = 64;
-
-/// For so long nothing more is removed if what was removed cannot be seen yet in what is free.
-pub(super) const ROOM_SHOWS_NS: u64 = 250_000_000;
 
 impl KeptLog {
     /// Removes what is older than it has to be, or some of it.
@@ -36,27 +32,34 @@ impl KeptLog {
         (is_too_much || is_old).then(|| oldest.remove())
     }
 
-    /// Removes the oldest segments, because the disk lacks so many bytes, until `is_there` says that it has them. Some file systems show
-    /// room only a while after a file is gone: no more goes at once than has as many bytes, of which large values that live are none.
-    pub(crate) fn make_room(&self, missing_bytes: u64, is_there: &mut dyn FnMut() -> bool) {
-        let now_ns = self.clock.monotonic_ns();
-        if missing_bytes == 0 || now_ns < self.waits_until_ns.load(Ordering::Relaxed) {
-            return;
+    /// Removes the oldest segments if less is free than is wanted, until it is or will be. Some file systems show room only a while after
+    /// a file is gone: no more goes than has as many bytes as are missing, of which large values that live are none. Answers what is
+    /// free then; `measure` looks.
+    pub(crate) fn make_room(
+        &self,
+        free_bytes: u64,
+        limits: RoomLimits,
+        measure: &dyn Fn() -> Option<u64>,
+    ) -> u64 {
+        let is_enough =
+            |free_bytes| self.awaited.lock().is_enough(free_bytes, limits, self.clock.monotonic_ns());
+        // Nobody waits for those who keep segments unless one has to go.
+        if is_enough(free_bytes) {
+            return free_bytes;
         }
-        let mut removed_bytes = 0;
-        while removed_bytes < missing_bytes {
-            let Some(bytes) = self.remove_oldest() else { return };
-            removed_bytes += bytes;
-            if is_there() {
-                return;
-            }
+        let _changing = self.changing.lock();
+        // Whoever had the lock may have made it: several find the same lack at once.
+        let mut free_bytes = measure().unwrap_or(free_bytes);
+        while !is_enough(free_bytes) {
+            let Some(bytes) = self.remove_oldest() else { break };
+            self.awaited.lock().add(bytes, self.clock.monotonic_ns());
+            free_bytes = measure().unwrap_or(free_bytes);
         }
-        self.waits_until_ns.store(now_ns.saturating_add(ROOM_SHOWS_NS), Ordering::Relaxed);
+        free_bytes
     }
 
     /// Removes the oldest segment, because the disk has no room for it. Answers how long it was; `None` if there is none.
-    pub(super) fn remove_oldest(&self) -> Option<u64> {
-        let _changing = self.changing.lock();
+    fn remove_oldest(&self) -> Option<u64> {
         let (number, oldest) = self.segments.lock().pop_first()?;
         let bytes = oldest.bytes;
         self.give_up(BTreeMap::from([(number, oldest)]));

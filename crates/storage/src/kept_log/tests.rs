@@ -1,25 +1,35 @@
 use std::sync::OnceLock;
+use std::time::Duration;
 
-use ladoga_env::sim::{self, Fault, Operation, SimDisk};
+use ladoga_env::sim::{self, Fault, Operation, SimClock, SimDisk};
 use ladoga_env::{File, Lock};
 
-use super::removal::ROOM_SHOWS_NS;
+use super::room::SHOWS_WITHIN_NS;
 use super::*;
+use crate::WriteState;
 use crate::blob::BlobRegistry;
 use crate::wal::WalWriter;
 
 const DIR: &str = "/data";
+const SEGMENT_BYTES: u64 = 4 << 10;
 
 /// A disk on which names change in `wal-kept` only while nobody else may change them.
 struct Watched {
     disk: SimDisk,
     kept: OnceLock<Arc<KeptLog>>,
     changes: AtomicU64,
-    /// What it says that is free, if not what is.
-    free_bytes: Option<u64>,
+    /// What it says that is free.
+    free_bytes: AtomicU64,
+    /// By how much that grows with each name that is removed.
+    shown_bytes: AtomicU64,
 }
 
 impl Watched {
+    fn new(disk: SimDisk, free_bytes: u64) -> Arc<Watched> {
+        let (free_bytes, shown_bytes) = (AtomicU64::new(free_bytes), AtomicU64::new(0));
+        Arc::new(Watched { disk, kept: OnceLock::new(), changes: AtomicU64::new(0), free_bytes, shown_bytes })
+    }
+
     fn note(&self, path: &Path) {
         if let Some(kept) = self.kept.get().filter(|kept| path.starts_with(&kept.kept)) {
             assert!(kept.changing.is_locked(), "{}", path.display());
@@ -47,6 +57,7 @@ impl Disk for Watched {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.note(path);
+        self.free_bytes.fetch_add(self.shown_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
         self.disk.remove(path)
     }
 
@@ -60,8 +71,8 @@ impl Disk for Watched {
         self.disk.sync_dir(dir)
     }
 
-    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
-        self.free_bytes.map_or_else(|| self.disk.free_bytes(dir), Ok)
+    fn free_bytes(&self, _: &Path) -> io::Result<u64> {
+        Ok(self.free_bytes.load(Ordering::Relaxed))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
@@ -76,7 +87,7 @@ fn with_segments(disk: &SimDisk, count: u64) {
         disk.create_dir_all(&dir).expect("a directory");
     }
     for number in 1..=count {
-        let mut wal = WalWriter::create(disk, dir, number, 4 << 10).expect("room");
+        let mut wal = WalWriter::create(disk, dir, number, SEGMENT_BYTES).expect("room");
         wal.begin(number, Some(7)).expect("room");
         disk.open(&paths::blob(dir, number), OpenMode::CreateNew).expect("room");
     }
@@ -111,8 +122,7 @@ fn nobody_removes_a_segment_while_it_is_kept() {
     let (env, disk, clock) = sim::env(1);
     with_segments(&disk, 3);
     let dir = Path::new(DIR);
-    let watched =
-        Arc::new(Watched { disk, kept: OnceLock::new(), changes: AtomicU64::new(0), free_bytes: None });
+    let watched = Watched::new(disk, 0);
     let disk: Arc<dyn Disk> = Arc::clone(&watched) as Arc<dyn Disk>;
     let kept = Arc::new(KeptLog::open(&disk, &env.clock, dir, 1_000).expect("room"));
     assert!(watched.kept.set(Arc::clone(&kept)).is_ok());
@@ -125,36 +135,112 @@ fn nobody_removes_a_segment_while_it_is_kept() {
         assert_eq!(changes_of(&keep), 3, "its large value, itself, and the sync of both");
     }
     assert_eq!(changes_of(&|| kept.keep(1, 2, &[1, 2].into()).expect("room")), 2, "another large value");
-    clock.advance(std::time::Duration::from_secs(2));
+    clock.advance(Duration::from_secs(2));
     assert!(changes_of(&|| kept.remove_old()) > 0);
     for number in 1..=2 {
         kept.keep(number, number + 1, &[number].into()).expect("room");
     }
-    assert_eq!(changes_of(&|| assert!(kept.remove_oldest().is_some())), 2 * 3 + 3);
+    let limits = RoomLimits { reserve_bytes: 0, wanted_bytes: 1 };
+    assert_eq!(changes_of(&|| assert_eq!(kept.make_room(0, limits, &|| None), 0)), 2 * 3 + 3);
     assert_eq!(changes_of(&|| assert!(kept.remove_all())), 3);
 }
 
-/// All of it went: the file system shows room only once it has written down that files are gone.
+const RESERVE_BYTES: u64 = 3 << 10;
+/// With so much, half a segment is missing.
+const LITTLE_BYTES: u64 = 2 * RESERVE_BYTES - SEGMENT_BYTES / 2;
+const TICK: Duration = Duration::from_millis(250);
+
+/// A disk that is nearly full, and ten segments that may go.
+struct NearlyFull {
+    disk: Arc<Watched>,
+    kept: Arc<KeptLog>,
+    blobs: Arc<BlobRegistry>,
+    clock: SimClock,
+}
+
+impl NearlyFull {
+    fn new() -> NearlyFull {
+        let (env, disk, clock) = sim::env(1);
+        with_segments(&disk, 10);
+        let dir = Path::new(DIR);
+        let watched = Watched::new(disk, LITTLE_BYTES);
+        let disk: Arc<dyn Disk> = Arc::clone(&watched) as Arc<dyn Disk>;
+        let kept = Arc::new(KeptLog::open(&disk, &env.clock, dir, 1_000).expect("room"));
+        (1..=10).for_each(|number| kept.keep(number, number + 1, &[number].into()).expect("room"));
+        let blobs = BlobRegistry::new(disk, dir.to_path_buf(), RESERVE_BYTES, Arc::default());
+        blobs.may_remove(&kept);
+        NearlyFull { disk: watched, kept, blobs, clock }
+    }
+
+    fn set_free(&self, free_bytes: u64) {
+        self.disk.free_bytes.store(free_bytes, Ordering::Relaxed);
+    }
+
+    /// So many segments are left by who looks.
+    fn left(&self) -> usize {
+        self.blobs.observe_space();
+        self.count()
+    }
+
+    fn count(&self) -> usize {
+        self.kept.segments(0, usize::MAX).len()
+    }
+}
+
+/// All of it went, or as much as was missing each tick: the file system shows room only once it has written down that files are gone.
 #[test]
 fn a_disk_that_shows_room_late_takes_no_more_than_it_needs() {
-    const RESERVE_BYTES: u64 = 1 << 20;
-    let (env, disk, clock) = sim::env(1);
-    with_segments(&disk, 10);
-    let dir = Path::new(DIR);
-    let free_bytes = Some(2 * RESERVE_BYTES - (2 << 10));
-    let late = Watched { disk, kept: OnceLock::new(), changes: AtomicU64::new(0), free_bytes };
-    let disk: Arc<dyn Disk> = Arc::new(late);
-    let kept = Arc::new(KeptLog::open(&disk, &env.clock, dir, 1_000).expect("room"));
-    (1..=10).for_each(|number| kept.keep(number, number + 1, &[number].into()).expect("room"));
-    let blobs = BlobRegistry::new(disk, dir.to_path_buf(), RESERVE_BYTES, Arc::default());
-    blobs.may_remove(&kept);
+    let store = NearlyFull::new();
+    for _ in 0..8 {
+        assert_eq!([store.left(), store.left()], [9, 9]);
+        store.clock.advance(TICK);
+    }
+    store.clock.advance(Duration::from_nanos(SHOWS_WITHIN_NS));
+    assert_eq!([store.left(), store.left()], [8, 8], "it was not enough");
+    assert!(store.blobs.remove_kept_log(), "a write found no room");
+    assert_eq!(store.left(), 0);
+}
+
+#[test]
+fn room_that_shows_is_awaited_no_more() {
+    let store = NearlyFull::new();
+    assert_eq!(store.left(), 9);
+    store.set_free(LITTLE_BYTES + SEGMENT_BYTES);
+    assert_eq!(store.left(), 9);
+    store.set_free(LITTLE_BYTES);
+    assert_eq!([store.left(), store.left()], [8, 8], "somebody has used it");
+}
+
+/// Puts were refused although there was log that could go.
+#[test]
+fn who_uses_the_reserve_up_waits_for_no_room_that_shows_late() {
+    let store = NearlyFull::new();
+    assert_eq!(store.left(), 9);
+    store.set_free(RESERVE_BYTES - 1);
+    store.disk.shown_bytes.store(RESERVE_BYTES, Ordering::Relaxed);
+    assert_eq!(store.left(), 8);
+    assert_eq!(store.blobs.health().state(), WriteState::Open);
+}
+
+/// It is looked at with each put that is refused.
+#[test]
+fn a_full_disk_that_shows_room_late_takes_what_it_lacks_once_a_tick() {
+    let store = NearlyFull::new();
+    let limits = RoomLimits { reserve_bytes: 100, wanted_bytes: 101 };
     let left = || {
-        blobs.observe_space();
-        kept.segments(0, usize::MAX).len()
+        assert_eq!(store.kept.make_room(99, limits, &|| Some(99)), 99);
+        store.count()
     };
-    assert_eq!([left(), left()], [9, 9], "half of one is missing");
-    clock.advance(std::time::Duration::from_nanos(ROOM_SHOWS_NS));
-    assert_eq!([left(), left()], [8, 8], "it was not enough");
-    assert!(blobs.remove_kept_log(), "a write found no room");
-    assert_eq!(left(), 0);
+    assert_eq!([left(), left()], [9, 9]);
+    store.clock.advance(TICK);
+    assert_eq!([left(), left()], [8, 8]);
+}
+
+/// Each of them removed a segment.
+#[test]
+fn who_finds_what_another_one_makes_room_for_removes_nothing() {
+    let store = NearlyFull::new();
+    let limits = RoomLimits { reserve_bytes: 0, wanted_bytes: 100 };
+    assert_eq!(store.kept.make_room(99, limits, &|| Some(100)), 100);
+    assert_eq!(store.count(), 10);
 }

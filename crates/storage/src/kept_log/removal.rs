@@ -58,10 +58,11 @@ impl KeptLog {
         free_bytes
     }
 
-    /// Removes the oldest segment, because the disk has no room for it. Answers how long it was; `None` if there is none.
+    /// Removes the oldest segment, because the disk has no room for it. Answers how much it gives back, most of which may be large values
+    /// that nothing else has; `None` if there is none.
     fn remove_oldest(&self) -> Option<u64> {
         let (number, oldest) = self.segments.lock().pop_first()?;
-        let bytes = oldest.bytes;
+        let bytes = self.sizes.lock().room_of(oldest.bytes, &oldest.larges);
         self.give_up(BTreeMap::from([(number, oldest)]));
         Some(bytes)
     }

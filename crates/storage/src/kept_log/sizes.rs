@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How long the files of the log are that is kept: sums, so that who asks for them does not look at each.
 #[derive(Default)]
@@ -66,6 +66,13 @@ impl KeptSizes {
     /// All files, each once.
     pub(crate) const fn bytes(&self) -> u64 {
         self.segment_bytes + self.large_bytes
+    }
+
+    /// What is free once a segment of so many bytes is removed, and nothing else.
+    pub(crate) fn room_of(&self, segment_bytes: u64, larges: &BTreeSet<u64>) -> u64 {
+        let larges = larges.iter().filter_map(|file| self.larges.get(file));
+        let unused = larges.filter(|large| large.segments == 1 && !large.is_used);
+        segment_bytes + unused.map(|large| large.bytes).sum::<u64>()
     }
 
     /// What is free once all of them are removed.

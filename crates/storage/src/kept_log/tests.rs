@@ -80,8 +80,8 @@ impl Disk for Watched {
     }
 }
 
-/// So many segments, each with a large value.
-fn with_segments(disk: &SimDisk, count: u64) {
+/// So many segments, each with a large value of so many bytes.
+fn with_segments(disk: &SimDisk, count: u64, large_bytes: u64) {
     let dir = Path::new(DIR);
     for dir in [paths::wal_dir(dir), paths::blobs_dir(dir)] {
         disk.create_dir_all(&dir).expect("a directory");
@@ -89,7 +89,8 @@ fn with_segments(disk: &SimDisk, count: u64) {
     for number in 1..=count {
         let mut wal = WalWriter::create(disk, dir, number, SEGMENT_BYTES).expect("room");
         wal.begin(number, Some(7)).expect("room");
-        disk.open(&paths::blob(dir, number), OpenMode::CreateNew).expect("room");
+        let large = disk.open(&paths::blob(dir, number), OpenMode::CreateNew).expect("room");
+        large.allocate(large_bytes).expect("room");
     }
 }
 
@@ -97,7 +98,7 @@ fn with_segments(disk: &SimDisk, count: u64) {
 #[test]
 fn what_cannot_be_kept_leaves_nothing_behind() {
     let (env, disk, _clock) = sim::env(1);
-    with_segments(&disk, 1);
+    with_segments(&disk, 1, 0);
     let kept = KeptLog::open(&env.disk, &env.clock, Path::new(DIR), 1_000).expect("room");
     let names = || disk.list(&kept.kept).expect("a directory");
     for (operation, after) in [(Operation::Link, 0), (Operation::Link, 1), (Operation::SyncDir, 0)] {
@@ -120,7 +121,7 @@ fn what_cannot_be_kept_leaves_nothing_behind() {
 #[test]
 fn nobody_removes_a_segment_while_it_is_kept() {
     let (env, disk, clock) = sim::env(1);
-    with_segments(&disk, 3);
+    with_segments(&disk, 3, 0);
     let dir = Path::new(DIR);
     let watched = Watched::new(disk, 0);
     let disk: Arc<dyn Disk> = Arc::clone(&watched) as Arc<dyn Disk>;
@@ -159,9 +160,10 @@ struct NearlyFull {
 }
 
 impl NearlyFull {
-    fn new() -> NearlyFull {
+    /// Each names a large value of so many bytes that the store does not use.
+    fn new(large_bytes: u64) -> NearlyFull {
         let (env, disk, clock) = sim::env(1);
-        with_segments(&disk, 10);
+        with_segments(&disk, 10, large_bytes);
         let dir = Path::new(DIR);
         let watched = Watched::new(disk, LITTLE_BYTES);
         let disk: Arc<dyn Disk> = Arc::clone(&watched) as Arc<dyn Disk>;
@@ -190,7 +192,7 @@ impl NearlyFull {
 /// All of it went, or as much as was missing each tick: the file system shows room only once it has written down that files are gone.
 #[test]
 fn a_disk_that_shows_room_late_takes_no_more_than_it_needs() {
-    let store = NearlyFull::new();
+    let store = NearlyFull::new(0);
     for _ in 0..8 {
         assert_eq!([store.left(), store.left()], [9, 9]);
         store.clock.advance(TICK);
@@ -203,7 +205,7 @@ fn a_disk_that_shows_room_late_takes_no_more_than_it_needs() {
 
 #[test]
 fn room_that_shows_is_awaited_no_more() {
-    let store = NearlyFull::new();
+    let store = NearlyFull::new(0);
     assert_eq!(store.left(), 9);
     store.set_free(LITTLE_BYTES + SEGMENT_BYTES);
     assert_eq!(store.left(), 9);
@@ -214,7 +216,7 @@ fn room_that_shows_is_awaited_no_more() {
 /// Puts were refused although there was log that could go.
 #[test]
 fn who_uses_the_reserve_up_waits_for_no_room_that_shows_late() {
-    let store = NearlyFull::new();
+    let store = NearlyFull::new(0);
     assert_eq!(store.left(), 9);
     store.set_free(RESERVE_BYTES - 1);
     store.disk.shown_bytes.store(RESERVE_BYTES, Ordering::Relaxed);
@@ -225,7 +227,7 @@ fn who_uses_the_reserve_up_waits_for_no_room_that_shows_late() {
 /// It is looked at with each put that is refused.
 #[test]
 fn a_full_disk_that_shows_room_late_takes_what_it_lacks_once_a_tick() {
-    let store = NearlyFull::new();
+    let store = NearlyFull::new(0);
     let limits = RoomLimits { reserve_bytes: 100, wanted_bytes: 101 };
     let left = || {
         assert_eq!(store.kept.make_room(99, limits, &|| Some(99)), 99);
@@ -239,8 +241,25 @@ fn a_full_disk_that_shows_room_late_takes_what_it_lacks_once_a_tick() {
 /// Each of them removed a segment.
 #[test]
 fn who_finds_what_another_one_makes_room_for_removes_nothing() {
-    let store = NearlyFull::new();
+    let store = NearlyFull::new(0);
     let limits = RoomLimits { reserve_bytes: 0, wanted_bytes: 100 };
     assert_eq!(store.kept.make_room(99, limits, &|| Some(100)), 100);
     assert_eq!(store.count(), 10);
+}
+
+/// All of them went for a lack of half a large value, as only their own few bytes counted.
+#[test]
+fn a_segment_gives_the_room_of_large_values_that_nothing_else_has() {
+    const LARGE_BYTES: u64 = 1 << 20;
+    let store = NearlyFull::new(LARGE_BYTES);
+    let make_room = |wanted_bytes| {
+        let limits = RoomLimits { reserve_bytes: 0, wanted_bytes };
+        store.kept.make_room(0, limits, &|| Some(0));
+        store.count()
+    };
+    assert_eq!(make_room(LARGE_BYTES / 2), 9);
+    // Another segment names the next one, too.
+    store.kept.keep(3, 4, &[2, 3].into()).expect("room");
+    assert_eq!(make_room(LARGE_BYTES + 2 * SEGMENT_BYTES), 8);
+    assert_eq!(make_room(3 * LARGE_BYTES), 7, "both go with the other one");
 }

@@ -128,21 +128,22 @@ fn segments_are_used_again_only_by_a_store_that_keeps_none() {
     }
 }
 
+/// When the oldest was kept, and how many are missing. What the figures say is what there is.
+#[track_caller]
+fn figures(engine: &Engine, disk: &SimDisk) -> (u64, u64) {
+    let found = engine.statistics().kept_log;
+    let path = |name: &String| Path::new(DIR).join("wal-kept").join(name);
+    let bytes = files(disk).iter().map(|name| disk.file_len(path(name)).expect("a file")).sum::<u64>();
+    assert_eq!((found.segments, found.bytes), (engine.kept_log(0, 9).len() as u64, bytes));
+    (found.oldest_ms, found.gaps)
+}
+
 #[test]
 fn it_goes_when_it_is_old() {
     let (env, disk, clock) = sim::env(3);
     let engine = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("a new store");
     let value = vec![7; 300_000];
-    // What the figures say is what there is.
-    let figures = |engine: &Engine| {
-        let found = engine.statistics().kept_log;
-        let bytes = files(&disk)
-            .iter()
-            .map(|name| disk.file_len(Path::new(DIR).join("wal-kept").join(name)).expect("a file"))
-            .sum::<u64>();
-        assert_eq!((found.segments, found.bytes), (engine.kept_log(0, 9).len() as u64, bytes));
-        (found.oldest_ms, found.gaps)
-    };
+    let figures = |engine: &Engine| figures(engine, &disk);
     assert_eq!(figures(&engine), (0, 0));
     write(&engine, 1, b"old", &value).expect("room");
     engine.seal_log().expect("a sound disk");
@@ -159,6 +160,22 @@ fn it_goes_when_it_is_old() {
     drop(engine);
     let again = Engine::open(env.clone(), Path::new(DIR), options(16 << 10)).expect("the same store");
     assert_eq!(figures(&again), (began_ms + 50_000, 0));
+}
+
+/// Large values stayed until the store was opened again, and nobody knew of them.
+#[test]
+fn what_cannot_be_removed_for_lack_of_descriptors_goes_later() {
+    let (env, disk, clock) = sim::env(3);
+    let engine = store_with_larges(&env, 3);
+    clock.advance(Duration::from_secs(61));
+    disk.fail_operation(0, Fault::too_many_files().on(Operation::SyncDir).on_path("wal-kept").sticky());
+    for _ in 0..2 {
+        engine.step().expect("it does not need it");
+        assert_eq!((figures(&engine, &disk), files(&disk).len()), ((0, 0), 3), "large values");
+    }
+    disk.clear_faults();
+    engine.step().expect("a sound disk");
+    assert_eq!((figures(&engine, &disk), files(&disk)), ((0, 0), Vec::new()));
 }
 
 /// Or else nothing would go until that time has come.

@@ -36,8 +36,10 @@ pub(crate) struct KeptLog {
     keep_ms: u64,
     segments: Mutex<BTreeMap<u64, Kept>>,
     sizes: Mutex<KeptSizes>,
-    /// Held while segments are kept or removed: the files are those that `segments` has.
+    /// Held while segments are kept or removed: the files are those that `segments` and `left` have.
     changing: Mutex<()>,
+    /// What could not be removed yet of segments that are kept no more.
+    left: Mutex<Vec<Kept>>,
     /// Segments that could not be kept, or had to go early.
     gaps: AtomicU64,
     /// Where the groups of a segment end that takes no more, by its number; until it is shortened.
@@ -92,10 +94,10 @@ impl KeptLog {
             }
         }
         let (disk, clock, dir) = (Arc::clone(disk), Arc::clone(clock), dir.to_path_buf());
-        let (segments, changing, ends) = (Mutex::new(segments), Mutex::default(), Mutex::default());
-        let (gaps, awaited) = (AtomicU64::new(0), Mutex::default());
+        let (segments, changing, left) = (Mutex::new(segments), Mutex::default(), Mutex::default());
+        let (gaps, ends, awaited) = (AtomicU64::new(0), Mutex::default(), Mutex::default());
         let sizes = Mutex::new(sizes);
-        Ok(KeptLog { disk, clock, dir, kept, keep_ms, segments, sizes, changing, gaps, ends, awaited })
+        Ok(KeptLog { disk, clock, dir, kept, keep_ms, segments, sizes, changing, left, gaps, ends, awaited })
     }
 
     /// Removes what a store kept that is to keep none: its files may be used again from now on.
@@ -132,6 +134,8 @@ impl KeptLog {
         if let Some(missing) = missing {
             return self.keep_missing(number, missing);
         }
+        // An attempt that failed: what removes the rest of it would remove what this one makes.
+        self.remove_left(|left| left.number == number)?;
         let path = paths::wal(&self.dir, number);
         let file = self.disk.open(&path, OpenMode::ReadWrite).map_err(Error::io("open", &path))?;
         let mut bytes = vec![0; HEADER_BYTES_MAX];
@@ -152,6 +156,8 @@ impl KeptLog {
         }
         // What a store that syncs less often has not synced yet.
         file.sync_data().map_err(Error::io("sync", &path))?;
+        // The directory that is synced takes a descriptor, too.
+        drop(file);
         let kept_ms = self.clock.wall_ms();
         let segment = KeptSegment { number, first_sequence, end_sequence, kept_ms };
         let mut kept = Kept { segment, larges: larges.clone(), bytes: 0 };
@@ -159,14 +165,14 @@ impl KeptLog {
             .link_larges(number, larges)
             .and_then(|()| self.link(&path, &self.kept.join(segment.file_name())))
             .and_then(|()| self.sync_names());
-        if let Err(error) = linked {
-            // Or nobody knows of these names before the store is opened again, and their files keep their room.
-            self.remove(&[kept]);
-            return Err(error);
-        }
         kept.bytes = length(&*self.disk, &path);
         self.note_larges(number, larges);
         self.sizes.lock().add_segment(kept.bytes);
+        if let Err(error) = linked {
+            // Or nobody knows of these names before the store is opened again, and their files keep their room.
+            self.remove(vec![kept]);
+            return Err(error);
+        }
         self.segments.lock().insert(number, kept);
         Ok(())
     }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 
 use super::{Kept, KeptLog, RoomLimits};
-use crate::log_file::large_name;
+use crate::error::Error;
+use crate::log_file::{KeptSegment, large_name};
 
 /// More segments are not kept, however old they may become.
 const KEPT_SEGMENTS_MAX: usize = 1 << 16;
@@ -13,12 +14,13 @@ const KEPT_SEGMENTS_MAX: usize = 1 << 16;
 const REMOVED_AT_ONCE: usize = 64;
 
 impl KeptLog {
-    /// Removes what is older than it has to be, or some of it.
+    /// Removes what is older than it has to be, or some of it, and what could not be removed before.
     pub(crate) fn remove_old(&self) {
         let _changing = self.changing.lock();
-        let old: Vec<Kept> = std::iter::from_fn(|| self.take_old()).take(REMOVED_AT_ONCE).collect();
-        self.forget_sizes(&old);
-        self.remove(&old);
+        // It was told when it failed first.
+        _ = self.remove_left(|_| true);
+        let old = std::iter::from_fn(|| self.take_old()).take(REMOVED_AT_ONCE).collect();
+        self.remove(old);
     }
 
     fn take_old(&self) -> Option<Kept> {
@@ -79,47 +81,81 @@ impl KeptLog {
             tracing::warn!(segment, "the disk is nearly full: removed the oldest log that was kept");
             self.note_gap();
         }
-        let segments: Vec<Kept> = segments.into_values().collect();
-        self.forget_sizes(&segments);
-        self.remove(&segments);
-        !segments.is_empty()
+        let is_some = !segments.is_empty();
+        self.remove(segments.into_values().collect());
+        is_some
     }
 
-    fn forget_sizes(&self, segments: &[Kept]) {
-        let mut sizes = self.sizes.lock();
-        for kept in segments {
-            sizes.remove_segment(kept.bytes);
-            kept.larges.iter().for_each(|&large| sizes.remove_large(large));
+    pub(super) fn remove(&self, segments: Vec<Kept>) {
+        if let Err(error) = self.try_to_remove(segments) {
+            tracing::warn!(%error, "could not remove log that was kept");
         }
     }
 
-    /// The segments first, durably: what a crash or a failure leaves of their large values is removed when the store is opened again.
-    pub(super) fn remove(&self, segments: &[Kept]) {
-        let removed = segments.iter().filter(|kept| self.remove_name(&kept.segment.file_name()));
-        let removed: Vec<&Kept> = removed.filter(|kept| !kept.larges.is_empty()).collect();
-        if removed.is_empty() {
-            return;
-        }
-        if let Err(error) = self.sync_names() {
-            tracing::warn!(%error, "could not remove large values of log that was kept");
-            return;
-        }
-        for kept in removed {
-            for &large in &kept.larges {
-                self.remove_name(&large_name(kept.segment.number, large));
+    /// Tries again to remove what is left of some that are kept no more.
+    pub(super) fn remove_left(&self, is_meant: impl Fn(&KeptSegment) -> bool) -> Result<(), Error> {
+        let mut left = self.left.lock();
+        let some = left.extract_if(.., |kept| is_meant(&kept.segment)).take(REMOVED_AT_ONCE).collect();
+        drop(left);
+        self.try_to_remove(some)
+    }
+
+    /// The segments first, durably: what a crash leaves of their large values is removed when the store is opened again. What a failure
+    /// leaves counts still, and is tried again. Answers one of the failures.
+    fn try_to_remove(&self, segments: Vec<Kept>) -> Result<(), Error> {
+        let (mut removed, mut left, mut result) = (Vec::new(), Vec::new(), Ok(()));
+        for mut kept in segments {
+            match self.remove_name(&kept.segment.file_name()) {
+                Ok(()) => {
+                    self.sizes.lock().remove_segment(std::mem::take(&mut kept.bytes));
+                    removed.push(kept);
+                }
+                Err(error) => {
+                    left.push(kept);
+                    result = Err(error);
+                }
             }
         }
+        removed.retain(|kept| !kept.larges.is_empty());
+        match if removed.is_empty() { Ok(()) } else { self.sync_names() } {
+            Ok(()) => {
+                result = removed.iter_mut().map(|kept| self.remove_larges(kept)).fold(result, Result::and);
+                removed.retain(|kept| !kept.larges.is_empty());
+            }
+            Err(error) => {
+                // If the directory could not be opened, nothing was synced. Otherwise, another sync may succeed although the segments
+                // are there again after a power cut: their large values stay until the store is opened again.
+                if !error.is_out_of_descriptors() {
+                    removed.clear();
+                }
+                result = Err(error);
+            }
+        }
+        left.append(&mut removed);
+        self.left.lock().append(&mut left);
+        result
     }
 
-    /// Whether there is no such name any more. It may be one that was never made.
-    pub(super) fn remove_name(&self, name: &str) -> bool {
+    fn remove_larges(&self, kept: &mut Kept) -> Result<(), Error> {
+        let mut result = Ok(());
+        for large in std::mem::take(&mut kept.larges) {
+            match self.remove_name(&large_name(kept.segment.number, large)) {
+                Ok(()) => self.sizes.lock().remove_large(large),
+                Err(error) => {
+                    kept.larges.insert(large);
+                    result = Err(error);
+                }
+            }
+        }
+        result
+    }
+
+    /// There is no such name any more. It may be one that was never made.
+    pub(super) fn remove_name(&self, name: &str) -> Result<(), Error> {
         let path = self.kept.join(name);
         match self.disk.remove(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(path = %path.display(), %error, "could not remove log that was kept");
-                false
-            }
-            _ => true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(Error::io("remove", path)),
         }
     }
 }

@@ -116,6 +116,21 @@ fn what_cannot_be_kept_leaves_nothing_behind() {
     assert_eq!(names().len(), 2);
 }
 
+#[test]
+fn what_is_left_of_an_attempt_to_keep_takes_nothing_from_the_next_one() {
+    let (env, disk, _clock) = sim::env(1);
+    with_segments(&disk, 1, 10);
+    let kept = KeptLog::open(&env.disk, &env.clock, Path::new(DIR), 1_000).expect("room");
+    disk.fail_operation(0, Fault::too_many_files().on(Operation::SyncDir).sticky());
+    kept.keep(1, 2, &[1].into()).expect_err("no descriptor");
+    kept.keep(1, 2, &[1].into()).expect_err("no descriptor");
+    disk.clear_faults();
+    kept.keep(1, 2, &[1].into()).expect("room");
+    kept.remove_old();
+    assert_eq!(disk.list(&kept.kept).expect("a directory").len(), 2);
+    assert_eq!(kept.statistics().bytes, SEGMENT_BYTES + 10);
+}
+
 /// On a disk that was nearly full, a segment could be removed by one thread while another kept it: what stayed was a segment without
 /// its large values, or one that was said to be kept and was not there.
 #[test]

@@ -44,6 +44,8 @@ pub(crate) struct KeptLog {
     gaps: AtomicU64,
     /// Where the groups of a segment end that takes no more, by its number; until it is shortened.
     ends: Mutex<BTreeMap<u64, u64>>,
+    /// The same of those that could not be shortened yet.
+    unshortened: Mutex<BTreeMap<u64, u64>>,
     /// Room that comes with what was removed.
     awaited: Mutex<AwaitedRoom>,
 }
@@ -93,11 +95,21 @@ impl KeptLog {
                 _ => disk.remove(&path).map_err(Error::io("remove", path))?,
             }
         }
-        let (disk, clock, dir) = (Arc::clone(disk), Arc::clone(clock), dir.to_path_buf());
-        let (segments, changing, left) = (Mutex::new(segments), Mutex::default(), Mutex::default());
-        let (gaps, ends, awaited) = (AtomicU64::new(0), Mutex::default(), Mutex::default());
-        let sizes = Mutex::new(sizes);
-        Ok(KeptLog { disk, clock, dir, kept, keep_ms, segments, sizes, changing, left, gaps, ends, awaited })
+        Ok(KeptLog {
+            disk: Arc::clone(disk),
+            clock: Arc::clone(clock),
+            dir: dir.to_path_buf(),
+            kept,
+            keep_ms,
+            segments: Mutex::new(segments),
+            sizes: Mutex::new(sizes),
+            changing: Mutex::default(),
+            left: Mutex::default(),
+            gaps: AtomicU64::new(0),
+            ends: Mutex::default(),
+            unshortened: Mutex::default(),
+            awaited: Mutex::default(),
+        })
     }
 
     /// Removes what a store kept that is to keep none: its files may be used again from now on.
@@ -241,6 +253,16 @@ impl KeptLog {
     /// made.
     pub(crate) fn shorten(&self, number: u64) {
         let Some(end) = self.ends.lock().remove(&number) else { return };
+        self.shorten_to(number, end);
+    }
+
+    /// Does so for those for which there was no descriptor.
+    fn shorten_others(&self) {
+        let unshortened = std::mem::take(&mut *self.unshortened.lock());
+        unshortened.into_iter().for_each(|(number, end)| self.shorten_to(number, end));
+    }
+
+    fn shorten_to(&self, number: u64, end: u64) {
         let name = self.segments.lock().get(&number).map(|kept| kept.segment.file_name());
         let Some(path) = name.map(|name| self.kept.join(name)) else { return };
         let open = self.disk.open(&path, OpenMode::ReadWrite);
@@ -249,7 +271,7 @@ impl KeptLog {
             file.truncate(end)?;
             Ok(before.saturating_sub(end))
         });
-        match shortened {
+        match shortened.map_err(Error::io("shorten", path)) {
             Ok(less) => {
                 if let Some(kept) = self.segments.lock().get_mut(&number) {
                     let less = less.min(kept.bytes);
@@ -257,9 +279,8 @@ impl KeptLog {
                     self.sizes.lock().remove_segment(less);
                 }
             }
-            Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "could not shorten a segment that is kept");
-            }
+            Err(error) if error.is_out_of_descriptors() => _ = self.unshortened.lock().insert(number, end),
+            Err(error) => tracing::warn!(%error, "could not shorten a segment that is kept"),
         }
     }
 

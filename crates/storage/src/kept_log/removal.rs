@@ -14,8 +14,9 @@ const KEPT_SEGMENTS_MAX: usize = 1 << 16;
 const REMOVED_AT_ONCE: usize = 64;
 
 impl KeptLog {
-    /// Removes what is older than it has to be, or some of it, and what could not be removed before.
+    /// Removes what is older than it has to be, or some of it, and what could not be removed or shortened before.
     pub(crate) fn remove_old(&self) {
+        self.shorten_others();
         let _changing = self.changing.lock();
         // It was told when it failed first.
         _ = self.remove_left(|_| true);

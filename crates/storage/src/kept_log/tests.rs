@@ -131,6 +131,24 @@ fn what_is_left_of_an_attempt_to_keep_takes_nothing_from_the_next_one() {
     assert_eq!(kept.statistics().bytes, SEGMENT_BYTES + 10);
 }
 
+/// It stayed as long as it was made until it was removed.
+#[test]
+fn what_cannot_be_shortened_for_lack_of_descriptors_is_shortened_later() {
+    let (env, disk, _clock) = sim::env(1);
+    with_segments(&disk, 1, 0);
+    let kept = KeptLog::open(&env.disk, &env.clock, Path::new(DIR), 1_000).expect("room");
+    kept.ends_at(1, 100);
+    kept.keep(1, 2, &BTreeSet::new()).expect("room");
+    disk.fail_operation(0, Fault::too_many_files().on(Operation::Open).sticky());
+    kept.shorten(1);
+    kept.remove_old();
+    assert_eq!(kept.statistics().bytes, SEGMENT_BYTES);
+    disk.clear_faults();
+    kept.remove_old();
+    let path = kept.path(LogFile::Segment(1)).expect("it is kept");
+    assert_eq!((kept.statistics().bytes, disk.file_len(path).expect("a file")), (100, 100));
+}
+
 /// On a disk that was nearly full, a segment could be removed by one thread while another kept it: what stayed was a segment without
 /// its large values, or one that was said to be kept and was not there.
 #[test]

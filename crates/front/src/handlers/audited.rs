@@ -19,6 +19,8 @@ pub(crate) struct AuditedRequest {
     /// Until it is over.
     line: Option<PendingLine>,
     link: Rc<Link>,
+    /// Whether it does nothing before its body has come: all others leave theirs unread.
+    needs_body: bool,
 }
 
 impl Audited {
@@ -39,7 +41,7 @@ impl Audited {
             let is_due = operation.is_some_and(|operation| is_due(audit, operation, &self.0));
             PendingLine::new(audit, &door.core.clock, asker_on(link), (self.0, is_due))
         });
-        AuditedRequest { line, link: Rc::clone(link) }
+        AuditedRequest { line, link: Rc::clone(link), needs_body: operation == Some(Operation::Put) }
     }
 }
 
@@ -54,6 +56,7 @@ impl Drop for AuditedRequest {
     fn drop(&mut self) {
         // Of a value that did not come whole, nothing is stored.
         if let Some(line) = &mut self.line
+            && self.needs_body
             && !self.link.http().has_whole_body()
         {
             line.leave_out();

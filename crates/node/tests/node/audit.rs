@@ -84,18 +84,22 @@ fn writes_whose_connections_are_cut_off_are_written_down() {
     let Running { node, store } = &audited.running;
     store.tell(Script { holds: true, ..Script::default() });
     let put = |key: &str| format!("{{\"op\":\"put\",\"key\":\"{key}\",\"value\":\"1\"}}\n");
-    let mut clients: Vec<Client> = (0..4).map(|_| audited.running.connect()).collect();
+    store.insert("h", b"1");
+    let mut clients: Vec<Client> = (0..5).map(|_| audited.running.connect()).collect();
     send_batch(&mut clients[0], "", &[put("a"), put("b")].concat());
     send_batch(&mut clients[1], "?atomic=true", &put("c"));
     clients[2].send_put("d", b"1");
     // Of this one, a part is to come: nothing is stored.
     clients[3].send("PUT /v0/entity?id=e HTTP/1.1\r\nhost: h\r\ncontent-length: 2\r\n\r\n1");
+    // A body that nobody reads holds up nothing.
+    clients[4].send("DELETE /v0/entity?id=h HTTP/1.1\r\nhost: h\r\ncontent-length: 2\r\n\r\n{}");
     let mut redis: Vec<Client> =
         (0..2).map(|_| Client::over(connect(node.resp_addresses()[0], None))).collect();
     redis[0].send("*3\r\n$3\r\nSET\r\n$1\r\nf\r\n$1\r\n1\r\n");
     let large = "1".repeat(LARGE_BYTES as usize);
     redis[1].send(format!("*3\r\n$3\r\nSET\r\n$1\r\ng\r\n${LARGE_BYTES}\r\n{large}\r\n"));
-    while ["a", "b", "c", "d", "f", "g"].iter().any(|key| store.value(key).is_none()) {
+    let is_written = |key: &&str| store.value(key).is_some();
+    while !["a", "b", "c", "d", "f", "g"].iter().all(is_written) || is_written(&"h") {
         std::thread::yield_now();
     }
     let Audited { running: Running { node, .. }, access, log } = audited;
@@ -111,7 +115,15 @@ fn writes_whose_connections_are_cut_off_are_written_down() {
         .map(|what| what.unwrap_or("another status"))
         .collect();
     whats.sort_unstable();
-    let expected = ["PUT /v0/entity?id=d", "SET f", "SET g", "batch put a", "batch put b", "batch put c"];
+    let expected = [
+        "DELETE /v0/entity?id=h",
+        "PUT /v0/entity?id=d",
+        "SET f",
+        "SET g",
+        "batch put a",
+        "batch put b",
+        "batch put c",
+    ];
     assert_eq!(whats, expected, "{log}");
 }
 

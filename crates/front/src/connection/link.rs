@@ -40,7 +40,7 @@ pub struct Link {
     http: RefCell<Connection>,
     /// Once it was asked for.
     address: Cell<Option<Address>>,
-    guest: Guest,
+    pub(crate) guest: Guest,
     /// What the log of slow requests would have of the request in turn.
     pub(crate) asked: Asked,
     pub(crate) unread: Unread,

@@ -30,6 +30,7 @@ mod upcoming;
 pub use core::Core;
 pub(crate) use ending::{Ending, hear_out, yield_once};
 pub(crate) use follow::{Following, Next, check_follower, stream_permit, wait_for_more, write_changes};
+pub(crate) use guest::FetchedFile;
 pub use handshake::handshakes;
 pub(crate) use handshake::shake_hands;
 pub use link::Link;

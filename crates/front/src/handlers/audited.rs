@@ -7,7 +7,7 @@ use ladoga_service::BackupStep;
 use memchr::memchr;
 
 use crate::auth::{Asker, Audit, PendingLine};
-use crate::connection::Link;
+use crate::connection::{FetchedFile, Link};
 use crate::door::Door;
 use crate::http::backup_step;
 
@@ -21,6 +21,8 @@ pub(crate) struct AuditedRequest {
     link: Rc<Link>,
     /// Whether it does nothing before its body has come: all others leave theirs unread.
     needs_body: bool,
+    /// Of which file it is to have a piece.
+    file: Option<Box<FetchedFile>>,
 }
 
 impl Audited {
@@ -37,17 +39,26 @@ impl Audited {
         link: &Rc<Link>,
         operation: Option<Operation>,
     ) -> AuditedRequest {
+        let piece = operation.and_then(|operation| piece(link, operation, &self.0));
         let line = door.access.audit.as_ref().map(|audit| {
-            let is_due = operation.is_some_and(|operation| is_due(audit, operation, &self.0));
+            let is_due = operation.is_some_and(|operation| is_due(audit, operation))
+                || piece.as_ref().is_some_and(|(file, offset)| is_first(link, file, *offset));
             PendingLine::new(audit, &door.core.clock, asker_on(link), (self.0, is_due))
         });
-        AuditedRequest { line, link: Rc::clone(link), needs_body: operation == Some(Operation::Put) }
+        let needs_body = operation == Some(Operation::Put);
+        AuditedRequest { line, link: Rc::clone(link), needs_body, file: piece.map(|(file, _)| file) }
     }
 }
 
 impl AuditedRequest {
     /// Has it written down, if it belongs there, now that it is known what becomes of it.
     pub(crate) fn end(mut self, status: StatusCode) {
+        // What was not sent may be asked for once more.
+        if status == StatusCode::OK
+            && let Some(file) = self.file.take()
+        {
+            self.link.guest.note_fetched(file);
+        }
         self.line.take().into_iter().for_each(|line| line.end(status.as_str()));
     }
 }
@@ -66,24 +77,37 @@ impl Drop for AuditedRequest {
 
 /// Who asks on a connection.
 pub(super) fn asker_on(link: &Link) -> Asker {
-    Asker { who: link.caller().map(|caller| Rc::from(caller.id())), from: link.peer_ip() }
+    Asker { who: who_on(link), from: link.peer_ip() }
+}
+
+fn who_on(link: &Link) -> Option<Rc<str>> {
+    link.caller().map(|caller| Rc::from(caller.id()))
 }
 
 /// What operators do is written down always; writes if they are wanted. Lines of a batch are by themselves.
-fn is_due(audit: &Audit, operation: Operation, what: &[u8]) -> bool {
+fn is_due(audit: &Audit, operation: Operation) -> bool {
     match operation {
         Operation::Repair | Operation::Profile | Operation::Backup | Operation::BackupEnd => true,
-        Operation::BackupFile => begins_a_file(what),
         Operation::Put | Operation::Delete | Operation::Increment | Operation::Expire => audit.has_writes(),
         _ => false,
     }
 }
 
-/// A file of a backup, or of the log, is fetched piece by piece: the first one stands for all.
-fn begins_a_file(what: &[u8]) -> bool {
+/// Of which file of a backup a piece is asked for, if that is so, and from where on.
+fn piece(link: &Link, operation: Operation, what: &[u8]) -> Option<(Box<FetchedFile>, u64)> {
+    if operation != Operation::BackupFile {
+        return None;
+    }
     let query = memchr(b'?', what).map_or(&b""[..], |mark| &what[mark + 1..]);
-    matches!(
-        backup_step(Operation::BackupFile, query),
-        Ok(BackupStep::Read { offset: 0, .. } | BackupStep::ReadLog { offset: 0, .. })
-    )
+    let (checkpoint, name, offset) = match backup_step(operation, query).ok()? {
+        BackupStep::Read { id, file, offset, .. } => (Some(id), file, offset),
+        BackupStep::ReadLog { file, offset, .. } => (None, file, offset),
+        _ => return None,
+    };
+    Some((Box::new(FetchedFile { who: who_on(link), checkpoint, name }), offset))
+}
+
+/// A file is fetched piece by piece. The first piece stands for all that follow it on its connection, wherever in the file it is.
+fn is_first(link: &Link, file: &FetchedFile, offset: u64) -> bool {
+    offset == 0 || !link.guest.is_fetching(file)
 }

@@ -127,34 +127,56 @@ fn writes_whose_connections_are_cut_off_are_written_down() {
     assert_eq!(whats, expected, "{log}");
 }
 
+impl Audited {
+    /// Sends requests without a body on one connection; answers which of them are written down.
+    fn written_of(self, requests: &[(&str, bool)]) -> Vec<String> {
+        let mut client = self.running.connect();
+        for (request, _) in requests {
+            client.send(format!("{request} HTTP/1.1\r\nhost: h\r\n\r\n"));
+            client.answer();
+        }
+        let log = self.log();
+        let lines = log.lines();
+        let whats = lines.filter_map(|line| line.split_once("\"what\":\"")?.1.split_once("\",\"status\""));
+        whats.map(|(what, _)| what.to_owned()).collect()
+    }
+}
+
+/// Requests, and whether each is written down.
+fn expect_written(requests: &[(&str, bool)]) {
+    let written = Audited::start(Limits::default()).written_of(requests);
+    let expected = requests.iter().filter(|(_, is_written)| *is_written).map(|(request, _)| *request);
+    assert_eq!(written, expected.collect::<Vec<_>>());
+}
+
 /// Only the beginning of a backup was written down, and what is kept of the log can be read without one.
 #[test]
 fn each_step_of_a_backup_is_written_down_and_each_file_once() {
-    let audited = Audited::start(Limits::default());
-    let mut client = audited.running.connect();
-    let id = "id=00000000000000ff";
-    let written = [
-        "POST /v0/backup".to_owned(),
-        "POST /v0/backup?log_after=7".to_owned(),
-        format!("GET /v0/backup?{id}&file=listing"),
-        format!("GET /v0/backup?{id}&file=tables/000012.sst&offset=0"),
-        "GET /v0/backup?file=log/000012.wal&offset=0&bytes=9".to_owned(),
-        format!("DELETE /v0/backup?{id}"),
-    ];
-    let further = [
-        format!("GET /v0/backup?{id}&file=tables/000012.sst&offset=7"),
-        "GET /v0/backup?file=log/000012.wal&offset=7".to_owned(),
-        "GET /v0/backup".to_owned(),
-    ];
-    for request in written.iter().chain(&further) {
-        client.send(format!("{request} HTTP/1.1\r\nhost: h\r\n\r\n"));
-        client.answer();
-    }
-    let log = audited.log();
-    let whats: Vec<&str> = log
-        .lines()
-        .filter_map(|line| line.split_once("\"what\":\"")?.1.split_once("\",\"status\""))
-        .map(|(what, _)| what)
-        .collect();
-    assert_eq!(whats, written, "{log}");
+    expect_written(&[
+        ("POST /v0/backup", true),
+        ("POST /v0/backup?log_after=7", true),
+        ("GET /v0/backup?id=00000000000000ff&file=listing", true),
+        ("GET /v0/backup?id=00000000000000ff&file=tables/000012.sst&offset=0", true),
+        ("GET /v0/backup?id=00000000000000ff&file=tables/000012.sst&offset=7", false),
+        ("GET /v0/backup?file=log/000012.wal&offset=0&bytes=9", true),
+        ("GET /v0/backup?file=log/000012.wal&offset=9", false),
+        ("GET /v0/backup", false),
+        ("DELETE /v0/backup?id=00000000000000ff", true),
+    ]);
+}
+
+/// Whoever left out its first byte had it without a line.
+#[test]
+fn a_file_that_is_not_fetched_from_its_beginning_is_written_down_too() {
+    expect_written(&[
+        ("GET /v0/backup?file=log/000012.wal&offset=7", true),
+        ("GET /v0/backup?file=log/000012.wal&offset=70", false),
+        ("GET /v0/backup?file=log/000013.wal&offset=7", true),
+        ("GET /v0/backup?id=00000000000000ff&file=log/000013.wal&offset=7", true),
+        ("GET /v0/backup?id=00000000000000fe&file=log/000013.wal&offset=7", true),
+        ("GET /v0/entity?id=a", false),
+        ("GET /v0/backup?id=00000000000000fe&file=log/000013.wal&offset=8", false),
+        ("GET /v0/backup?file=log/000012.wal&offset=7", true),
+        ("GET /v0/backup?file=log/000012.wal", true),
+    ]);
 }

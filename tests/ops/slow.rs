@@ -96,6 +96,30 @@ fn a_write_whose_value_does_not_come_is_as_slow_as_it_was() {
     assert_eq!(node.metrics().sum("ladoga_request_duration_seconds_count", &none), Some(1.0));
 }
 
+/// It counted as two: one that was answered at once, and this one.
+#[test]
+fn a_batch_counts_once_by_the_answer_that_it_gets() {
+    let node = impatient(300);
+    let batches = |status: &str| {
+        let labels = [r#"operation="batch""#, status];
+        node.metrics().sum("ladoga_request_duration_seconds_count", &labels[..]).unwrap_or(0.0)
+    };
+    let begin = |beginning: &str| {
+        let mut client = node.connect();
+        client.send(format!("POST /v0/batch HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n{beginning}"));
+        client
+    };
+    assert_eq!(begin("").response().status, 408);
+    assert_eq!((batches(r#"status="408""#), batches("")), (1.0, 1.0));
+    // The answer has begun, whatever becomes of the rest.
+    let mut begun = begin("{\"op\":\"put\",\"key\":\"k\",\"value\":\"v\"}\n");
+    assert_eq!(begun.response_head().status, 200);
+    assert_eq!((batches(r#"status="200""#), batches("")), (1.0, 2.0));
+    drop(begun);
+    assert_eq!(begin("").response().status, 408);
+    assert_eq!((batches(r#"status="408""#), batches("")), (2.0, 3.0));
+}
+
 #[test]
 fn what_has_not_arrived_of_a_value_is_not_told_as_received() {
     let node = impatient(60_000);

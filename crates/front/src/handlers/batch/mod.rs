@@ -20,6 +20,7 @@ use ladoga_service::KeyValue;
 
 use super::call::{Call, Outcome, Reply};
 use crate::http::{BatchTarget, Framing, Refusal};
+use crate::slow::waiting_ns;
 use audited::BatchAudit;
 use operation::LineCall;
 use stream::BatchStream;
@@ -48,7 +49,8 @@ fn stream<K: KeyValue>(call: &Call<'_, K>, target: BatchTarget, framing: Framing
     // It takes as much memory as a range.
     let permit = call.door.streams.enter(address, 1)?;
     Ok(Reply::later(async move {
-        permit.granted().await;
+        let ((), waited_ns) = waiting_ns(&*lines.door.core.clock, permit.granted()).await;
+        link.asked.waited(|waits| waits.admission_ns += waited_ns);
         Ok(Outcome::Exchange(Box::pin(BatchStream::new(lines, link, framing, permit).run())))
     }))
 }

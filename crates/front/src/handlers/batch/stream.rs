@@ -9,6 +9,7 @@ use ladoga_runtime::Permit;
 use ladoga_server::Connection;
 use ladoga_service::{Error, KeyValue, LargeValue};
 
+use super::super::answered::tell_answered;
 use super::operation::{LineBegun, LineCall};
 use super::window::{Subject, Window};
 use crate::connection::{Link, StreamError, flush_unless_displaced, next_piece, wait_for_client};
@@ -155,7 +156,10 @@ impl<K: KeyValue> BatchStream<K> {
         let operation = match self.held.take() {
             Some(operation) => operation,
             None => match self.next_line(context) {
-                NextLine::Operation(operation) => operation,
+                NextLine::Operation(operation) => {
+                    self.note_arrived();
+                    operation
+                }
                 NextLine::Refused(answer) => {
                     self.window.push(answer);
                     return true;
@@ -175,6 +179,18 @@ impl<K: KeyValue> BatchStream<K> {
             LineBegun::Serving(serving) => self.window.begin(subject, serving, context),
         }
         true
+    }
+
+    /// A line has arrived. Up to the first one, the client was waited for.
+    fn note_arrived(&self) {
+        if !self.has_begun
+            && self.window.is_empty()
+            && let Some(request) = self.link.asked.waiting()
+        {
+            let now_ns = self.lines.door.core.clock.monotonic_ns();
+            let total_ns = now_ns.saturating_sub(request.started_ns);
+            self.link.asked.waited(|waits| waits.note_rest_as_body(total_ns));
+        }
     }
 
     fn next_line(&mut self, context: &mut Context<'_>) -> NextLine {
@@ -281,6 +297,9 @@ impl<K: KeyValue> BatchStream<K> {
             return;
         }
         let is_last = self.is_draining() || matches!(self.input, BatchInput::Cut(_));
+        if let Some(request) = self.link.asked.waiting() {
+            tell_answered(&self.lines.door, &self.link, request, (StatusCode::OK, None), false);
+        }
         let date = self.lines.door.core.date();
         let fields = [("content-type", NDJSON.as_bytes())];
         let head =

@@ -186,7 +186,7 @@ async fn answer<K: KeyValue>(
         Outcome::Peer(_) => StatusCode::SWITCHING_PROTOCOLS,
     };
     if let Some(audited) = audited {
-        audited.end(status);
+        audited.end(door, status);
     }
     // A batch tells when it writes its head: until then, its connection may still have to say something else.
     if !matches!(outcome, Outcome::Exchange(_)) {

@@ -30,4 +30,4 @@ pub(crate) use caller::{Caller, Login};
 pub(crate) use figures::tls_metrics;
 pub(crate) use live_token::Throttled;
 pub(crate) use need::{Need, Unauthorized};
-pub(crate) use pending_line::{Asker, PendingLine};
+pub(crate) use pending_line::{Asker, PendingLine, is_refusal};

@@ -30,6 +30,11 @@ pub(crate) struct Asker {
     pub(crate) from: Option<IpAddr>,
 }
 
+/// Whether a request with this status is written down whatever it was to do.
+pub(crate) fn is_refusal(status: &str) -> bool {
+    matches!(status, "401" | "403" | "429")
+}
+
 impl PendingLine {
     pub(crate) fn new(
         audit: &Arc<Audit>,
@@ -42,7 +47,7 @@ impl PendingLine {
 
     /// It came to this.
     pub(crate) fn end(mut self, status: &str) {
-        if std::mem::take(&mut self.is_due) || matches!(status, "401" | "403" | "429") {
+        if std::mem::take(&mut self.is_due) || is_refusal(status) {
             self.record(status);
         }
     }

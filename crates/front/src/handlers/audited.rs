@@ -6,7 +6,7 @@ use ladoga_runtime::Operation;
 use ladoga_service::BackupStep;
 use memchr::memchr;
 
-use crate::auth::{Asker, Audit, PendingLine};
+use crate::auth::{Asker, PendingLine, is_refusal};
 use crate::connection::{FetchedFile, Link};
 use crate::door::Door;
 use crate::http::backup_step;
@@ -14,10 +14,12 @@ use crate::http::backup_step;
 /// A request that may belong into the audit log, as that has it.
 pub(crate) struct Audited(Vec<u8>);
 
-/// The same once it is known what it does, and who asks.
+/// The same once it is known what it does.
 pub(crate) struct AuditedRequest {
-    /// Until it is over.
+    /// Until it is over, if it is written down whatever it comes to.
     line: Option<PendingLine>,
+    /// Else what it asks for, as it may be refused still. Who asks is looked up only then: that is a system call.
+    what: Vec<u8>,
     link: Rc<Link>,
     /// Whether it does nothing before its body has come: all others leave theirs unread.
     needs_body: bool,
@@ -40,26 +42,29 @@ impl Audited {
         operation: Option<Operation>,
     ) -> AuditedRequest {
         let piece = operation.and_then(|operation| piece(link, operation, &self.0));
-        let line = door.access.audit.as_ref().map(|audit| {
-            let is_due = operation.is_some_and(|operation| is_due(audit, operation))
-                || piece.as_ref().is_some_and(|(file, offset)| is_first(link, file, *offset));
-            PendingLine::new(audit, &door.core.clock, asker_on(link), (self.0, is_due))
-        });
+        let is_due = operation.is_some_and(|operation| is_due(door, operation))
+            || piece.as_ref().is_some_and(|(file, offset)| is_first(link, file, *offset));
+        let (what, line) =
+            if is_due { (Vec::new(), pending_line(door, link, (self.0, true))) } else { (self.0, None) };
         let needs_body = operation == Some(Operation::Put);
-        AuditedRequest { line, link: Rc::clone(link), needs_body, file: piece.map(|(file, _)| file) }
+        AuditedRequest { line, what, link: Rc::clone(link), needs_body, file: piece.map(|(file, _)| file) }
     }
 }
 
 impl AuditedRequest {
     /// Has it written down, if it belongs there, now that it is known what becomes of it.
-    pub(crate) fn end(mut self, status: StatusCode) {
+    pub(crate) fn end<K>(mut self, door: &Door<K>, status: StatusCode) {
         // What was not sent may be asked for once more.
         if status == StatusCode::OK
             && let Some(file) = self.file.take()
         {
             self.link.guest.note_fetched(file);
         }
-        self.line.take().into_iter().for_each(|line| line.end(status.as_str()));
+        let status = status.as_str();
+        if self.line.is_none() && is_refusal(status) {
+            self.line = pending_line(door, &self.link, (std::mem::take(&mut self.what), false));
+        }
+        self.line.take().into_iter().for_each(|line| line.end(status));
     }
 }
 
@@ -75,6 +80,11 @@ impl Drop for AuditedRequest {
     }
 }
 
+fn pending_line<K>(door: &Door<K>, link: &Link, of: (Vec<u8>, bool)) -> Option<PendingLine> {
+    let audit = door.access.audit.as_ref()?;
+    Some(PendingLine::new(audit, &door.core.clock, asker_on(link), of))
+}
+
 /// Who asks on a connection.
 pub(super) fn asker_on(link: &Link) -> Asker {
     Asker { who: who_on(link), from: link.peer_ip() }
@@ -85,10 +95,12 @@ fn who_on(link: &Link) -> Option<Rc<str>> {
 }
 
 /// What operators do is written down always; writes if they are wanted. Lines of a batch are by themselves.
-fn is_due(audit: &Audit, operation: Operation) -> bool {
+fn is_due<K>(door: &Door<K>, operation: Operation) -> bool {
     match operation {
         Operation::Repair | Operation::Profile | Operation::Backup | Operation::BackupEnd => true,
-        Operation::Put | Operation::Delete | Operation::Increment | Operation::Expire => audit.has_writes(),
+        Operation::Put | Operation::Delete | Operation::Increment | Operation::Expire => {
+            door.access.audit.as_ref().is_some_and(|audit| audit.has_writes())
+        }
         _ => false,
     }
 }

@@ -95,7 +95,7 @@ fn a_command_needs_its_scopes_and_its_keys() {
         (scopes, tokens.create(&id, scopes, &prefix))
     });
     let node = RespNode::launch(tokens.launch().env("LADOGA_RESP_FLUSH", "true"));
-    let table: [(&str, &[&str]); 20] = [
+    let table: [(&str, &[&str]); 22] = [
         ("GET user:1", &["read", "read,write"]),
         ("MGET user:1 user:2", &["read", "read,write"]),
         ("EXISTS user:1", &["read", "read,write"]),
@@ -109,6 +109,8 @@ fn a_command_needs_its_scopes_and_its_keys() {
         ("DELEX user:1 IFNE 1", &[]),
         ("INCR user:1", &["read,write"]),
         ("EXPIRE user:1 1000", &["read,write"]),
+        ("GETEX user:1 EX 1000", &["read,write"]),
+        ("PERSIST user:1", &["read,write"]),
         ("COPY user:1 user:3", &["read,write"]),
         ("DEL user:1", &["delete"]),
         ("SCAN 0 MATCH user:*", &["range"]),

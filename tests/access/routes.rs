@@ -24,12 +24,13 @@ const fn route(
 const ANY_TOKEN: &[&str] = &[];
 
 /// What needs a token.
-static CLOSED: [Route; 16] = [
+static CLOSED: [Route; 17] = [
     route("GET", "/v0/entity?id=k", None, &["read"]),
     route("HEAD", "/v0/entity?id=k", None, &["read"]),
     route("PUT", "/v0/entity?id=k", Some(b"1"), &["write"]),
     route("DELETE", "/v0/entity?id=k", None, &["delete"]),
     route("POST", "/v0/entity?id=k&increment=1", None, &["read", "write"]),
+    route("POST", "/v0/entity?id=k&ttl=1h", None, &["read", "write"]),
     route("GET", "/v0/entities?start=a&limit=1", None, &["range"]),
     // Nothing is followed, and no profile is taken: the query says so only to those who may ask.
     route("GET", "/v0/changes?values=maybe", None, &["changes"]),

@@ -65,20 +65,21 @@ impl Claim {
         Ok(Session { collector, claim: self, started_unix_ns, started_ns, options })
     }
 
-    /// Takes a profile for `duration`. Blocks the calling thread, which is left out of the profile. Ends early, without a
-    /// profile, once the other end of `cancelled` is dropped.
+    /// Takes a profile for `duration`, and makes something of it, as a rule by [`Profile::render`]. Blocks the calling thread,
+    /// which is left out of all profiles meanwhile. Ends early, without a profile, once the other end of `cancelled` is dropped.
     ///
-    /// Errors: those of [`Claim::start`] and [`Session::finish`].
-    pub fn record(
+    /// Errors: those of [`Claim::start`], [`Session::finish`] and `make`.
+    pub fn record<T>(
         self,
         options: Options,
         duration: Duration,
         cancelled: &Receiver<Infallible>,
-    ) -> Result<Option<Profile>, ProfileError> {
+        make: impl FnOnce(Profile) -> Result<T, ProfileError>,
+    ) -> Result<Option<T>, ProfileError> {
         let _own = OwnThread::register();
         let session = self.start(options)?;
         match cancelled.recv_timeout(duration) {
-            Err(RecvTimeoutError::Timeout) => Ok(Some(session.finish()?.ending_after(duration))),
+            Err(RecvTimeoutError::Timeout) => make(session.finish()?.ending_after(duration)).map(Some),
             Err(RecvTimeoutError::Disconnected) => Ok(None),
             Ok(never) => match never {},
         }

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use ladoga_profiler::{Kind, Options, Profile, ProfileError, Profiler, ProfilingAllocator};
+use ladoga_profiler::{Format, Kind, Options, Profile, ProfileError, Profiler, ProfilingAllocator};
 
 #[global_allocator]
 static ALLOCATOR: ProfilingAllocator<System> = ProfilingAllocator::new(System);
@@ -61,7 +61,8 @@ fn bytes_are_found_where_they_were_asked_for() {
     assert!(!profile.samples.iter().any(leaves_own), "{}", profile.folded());
 }
 
-/// Looking up the symbols of a CPU profile allocates megabytes, and an allocation profile that was taken meanwhile had them.
+/// Looking up the symbols of a CPU profile allocates megabytes, and so does its page. An allocation profile that was taken
+/// meanwhile had them.
 #[test]
 fn the_work_for_another_profile_is_in_none() {
     let _guard = ONE_AT_A_TIME.lock().expect("not poisoned");
@@ -69,11 +70,15 @@ fn the_work_for_another_profile_is_in_none() {
     let session = Profiler::start(Kind::Alloc, options).expect("a session");
     let (_running, cancelled) = channel();
     let claim = Profiler::claim(Kind::Cpu).expect("a claim");
-    let other = claim.record(Options::default(), Duration::from_millis(20), &cancelled);
-    assert!(other.is_ok_and(|profile| profile.is_some()));
+    let rendered = claim.record(Options::default(), Duration::from_millis(20), &cancelled, |profile| {
+        profile.render(Format::Heatmap)
+    });
+    assert!(rendered.is_ok_and(|page| page.is_some_and(|page| !page.is_empty())));
     allocates_small(100);
     let profile = session.finish().expect("a profile");
-    assert_eq!(profile.weight_of("Claim::record"), 0, "{}", profile.folded());
+    for function in ["Claim::record", "Profile::render"] {
+        assert_eq!(profile.weight_of(function), 0, "{function}: {}", profile.folded());
+    }
     assert_ne!(profile.weight_of("allocates_small"), 0, "the thread is the program's again");
 }
 
@@ -84,7 +89,7 @@ fn a_recorded_profile_has_the_allocations_of_the_program() {
     let thread = std::thread::spawn(move || {
         let claim = Profiler::claim(Kind::Alloc).expect("a claim");
         let options = Options { alloc_interval_bytes: 1 << 10, ..Options::default() };
-        claim.record(options, Duration::from_millis(200), &cancelled)
+        claim.record(options, Duration::from_millis(200), &cancelled, Ok)
     });
     while !thread.is_finished() {
         allocates_small(100);

@@ -123,7 +123,8 @@ fn a_cancelled_profile_ends_at_once_and_is_none() {
     let (canceller, cancelled) = std::sync::mpsc::channel();
     let claim = Profiler::claim(Kind::Cpu).expect("nobody else");
     let taking = std::thread::spawn(move || {
-        claim.record(Options::default(), Duration::from_hours(1), &cancelled).map(|profile| profile.is_none())
+        let duration = Duration::from_hours(1);
+        claim.record(Options::default(), duration, &cancelled, Ok).map(|profile| profile.is_none())
     });
     drop(canceller);
     assert!(matches!(taking.join(), Ok(Ok(true))));

@@ -66,9 +66,10 @@ fn take(
     cancelled: &mpsc::Receiver<Infallible>,
 ) -> Result<Option<Rendered>, ProfileError> {
     let options = Options { idle_functions: &IDLE_FUNCTIONS, ..target.options.clone() };
-    let Some(profile) = claim.record(options, target.duration, cancelled)? else { return Ok(None) };
-    let samples = profile.samples.len();
-    Ok(Some(Rendered { samples, bytes: Bytes::from(profile.render(target.format)?) }))
+    claim.record(options, target.duration, cancelled, |profile| {
+        let samples = profile.samples.len();
+        Ok(Rendered { samples, bytes: Bytes::from(profile.render(target.format)?) })
+    })
 }
 
 impl Future for Profiling {

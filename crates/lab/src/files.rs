@@ -18,6 +18,13 @@ pub(crate) fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     std::fs::read(path)
 }
 
+/// The names of what is in a directory.
+#[expect(clippy::disallowed_methods, reason = "directories of /proc, which no store has")]
+pub(crate) fn names(path: &Path) -> io::Result<Vec<String>> {
+    let entries = std::fs::read_dir(path)?;
+    Ok(entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect())
+}
+
 /// What the links in a directory lead to.
 #[expect(clippy::disallowed_methods, reason = "directories of /proc, which no store has")]
 pub(crate) fn links(path: &Path) -> io::Result<Vec<PathBuf>> {

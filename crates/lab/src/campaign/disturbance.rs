@@ -2,10 +2,14 @@
 
 use rustix::param::clock_ticks_per_second;
 
-use super::sampler::cpu_us;
+use super::sampler::{cpu_ticks, cpu_us};
 use crate::clock::Clock;
+use crate::files;
 use crate::record::Disturbance;
 use crate::stats::busy_ticks;
+
+/// Threads of the kernel that serve interrupts are mostly at work for the packets of the run itself.
+const FOR_PACKETS: &str = "(ksoftirqd/";
 
 /// From its start to [`Meter::finish`].
 pub(super) struct Meter {
@@ -16,9 +20,22 @@ pub(super) struct Meter {
 }
 
 /// Sums, in microseconds.
+#[derive(Debug, Clone, Copy)]
 struct BusyTime {
+    /// As the machine tells it.
     all: f64,
     measured: f64,
+    /// As each of the other processes tells it.
+    others: f64,
+}
+
+impl BusyTime {
+    /// What others did since then. Both ways to find it may find too little: only some kernels leave interrupts out of a process's
+    /// time as they are left out of `all`, and processes of other containers, or of other users, may not be in `/proc`.
+    fn others_since(self, begin: BusyTime) -> f64 {
+        let left = (self.all - begin.all) - (self.measured - begin.measured);
+        left.max(self.others - begin.others).max(0.0)
+    }
 }
 
 impl Meter {
@@ -29,18 +46,33 @@ impl Meter {
     /// The share of steal is the load generator's to tell.
     pub(super) fn finish(self) -> Disturbance {
         let seconds = self.clock.now_ns() as f64 / 1e9;
-        let others = || {
-            let (begin, end) = (self.begin?, read(self.server)?);
-            let busy_us = (end.all - begin.all) - (end.measured - begin.measured);
-            Some(busy_us.max(0.0) / 1e6 / seconds)
-        };
+        let others = || Some(read(self.server)?.others_since(self.begin?) / 1e6 / seconds);
         Disturbance { other_cores: others(), steal_share: None }
     }
 }
 
 fn read(server: Option<u32>) -> Option<BusyTime> {
-    let all = busy_ticks()? as f64 * 1e6 / clock_ticks_per_second() as f64;
-    Some(BusyTime { all, measured: cpu_us(server?)? + cpu_us(std::process::id())? })
+    let micros = |ticks: u64| ticks as f64 * 1e6 / clock_ticks_per_second() as f64;
+    let measured = [server?, std::process::id()];
+    Some(BusyTime {
+        all: micros(busy_ticks()?),
+        measured: measured.into_iter().map(cpu_us).sum::<Option<f64>>()?,
+        others: micros(ticks_of(&other_processes(measured))),
+    })
+}
+
+/// `/proc/*/stat` of all but these.
+fn other_processes(measured: [u32; 2]) -> Vec<String> {
+    let numbers = files::names("/proc".as_ref()).unwrap_or_default().into_iter();
+    let others = numbers.filter_map(|name| name.parse().ok()).filter(|pid| !measured.contains(pid));
+    // One may be gone by now.
+    others.filter_map(|pid| files::read_text(format!("/proc/{pid}/stat").as_ref()).ok()).collect()
+}
+
+/// With the children of each that have ended: whatever ends during a run is in the sum before it, and in its parent's behind it.
+fn ticks_of(processes: &[String]) -> u64 {
+    let counted = processes.iter().filter(|stat| !stat.contains(FOR_PACKETS));
+    counted.filter_map(|stat| cpu_ticks(stat)).map(|(own, children)| own + children).sum()
 }
 
 #[cfg(test)]
@@ -53,5 +85,34 @@ mod tests {
         let found = meter.finish();
         assert!(found.other_cores.is_some_and(|cores| cores >= 0.0), "{found:?}");
         assert_eq!(Meter::start(None).finish().other_cores, None);
+    }
+
+    /// On kernels that do not measure the time of interrupts, it is in that of the process on top of which they ran. The packets of
+    /// the run were subtracted from the work of others.
+    #[test]
+    fn packets_of_the_run_are_not_subtracted_from_the_work_of_others() {
+        let begin = BusyTime { all: 1_000.0, measured: 200.0, others: 700.0 };
+        let interrupts = 100.0;
+        let end = BusyTime { all: 1_000.0 + 900.0 + 80.0 - interrupts, measured: 1_100.0, others: 780.0 };
+        assert_eq!(end.others_since(begin) as u64, 80);
+    }
+
+    #[test]
+    fn processes_that_cannot_be_seen_are_others_too() {
+        let begin = BusyTime { all: 1_000.0, measured: 200.0, others: 700.0 };
+        let end = BusyTime { all: 2_000.0, measured: 1_100.0, others: 705.0 };
+        assert_eq!(end.others_since(begin) as u64, 100);
+        let fewer = BusyTime { others: 0.0, ..begin };
+        assert_eq!(fewer.others_since(begin) as u64, 0, "one has ended, and nobody asked for its status");
+    }
+
+    #[test]
+    fn a_process_that_ends_did_its_work_once() {
+        let process = |name: &str, own: u64, children: u64| {
+            format!("12 ({name}) S 1 2 3 4 5 6 7 8 9 10 {own} 0 {children} 0 20 0 4 0 5")
+        };
+        let begin = [process("make", 10, 0), process("cc", 30, 0), process("ksoftirqd/0", 7, 0)];
+        let end = [process("make", 11, 34), process("ksoftirqd/0", 90, 0)];
+        assert_eq!((ticks_of(&begin), ticks_of(&end)), (40, 45));
     }
 }

@@ -155,17 +155,17 @@ fn parse_metrics(text: &str) -> HashMap<String, f64> {
 /// The CPU time that a process has used, in user space and in the kernel.
 pub(super) fn cpu_us(pid: u32) -> Option<f64> {
     let stat = files::read_text(format!("/proc/{pid}/stat").as_ref()).ok()?;
-    let ticks = cpu_ticks(&stat)?;
-    Some(ticks as f64 * 1e6 / rustix::param::clock_ticks_per_second() as f64)
+    let (own, _) = cpu_ticks(&stat)?;
+    Some(own as f64 * 1e6 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// The name of a process may contain blanks and brackets, so fields are counted from the last bracket: `utime` is the twelfth
-/// word from there, `stime` the thirteenth.
-fn cpu_ticks(stat: &str) -> Option<u64> {
+/// Of a process, and of its children that have ended. Its name may contain blanks and brackets, so fields are counted from the
+/// last bracket: `utime` is the twelfth word from there; `stime`, `cutime` and `cstime` follow.
+pub(super) fn cpu_ticks(stat: &str) -> Option<(u64, u64)> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut words = rest.split_whitespace().skip(11);
     let mut next = || words.next()?.parse::<u64>().ok();
-    Some(next()? + next()?)
+    Some((next()? + next()?, next()? + next()?))
 }
 
 fn resident_bytes(pid: u32) -> Option<f64> {
@@ -200,8 +200,8 @@ mod tests {
 
     #[test]
     fn processes_are_read_whatever_their_name() {
-        let stat = "12 (a ) b) S 1 2 3 4 5 6 7 8 9 10 70 30 0 0 20 0 4 0 5";
-        assert_eq!(cpu_ticks(stat), Some(100));
+        let stat = "12 (a ) b) S 1 2 3 4 5 6 7 8 9 10 70 30 5 2 20 0 4 0 5";
+        assert_eq!(cpu_ticks(stat), Some((100, 7)));
         assert_eq!(cpu_ticks("12 (a) S 1 2"), None);
         let own = std::process::id();
         assert!(cpu_us(own).is_some() && resident_bytes(own).is_some_and(|bytes| bytes > 1e5));

@@ -343,8 +343,7 @@ impl<'a> Conductor<'a> {
         let profiles = profiling.finish(is_cut, began_ns);
         let outcome = outcome?;
         // Samples were taken from before the first request on.
-        node.samples.iter_mut().for_each(|sample| sample.at_s -= began_ns as f64 / 1e9);
-        node.samples.retain(|sample| sample.at_s <= outcome.elapsed_ns as f64 / 1e9);
+        node.cut(began_ns as f64 / 1e9, outcome.elapsed_ns as f64 / 1e9);
         let server = &mut self.servers[index];
         server.next_key = server.next_key.max(workload.key_after());
         if stage.is_deleting() {

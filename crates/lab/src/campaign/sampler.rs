@@ -1,6 +1,7 @@
 //! Figures of the server's process during a run: from `/proc` if the process is known, from `/metrics` if it has them.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -37,11 +38,12 @@ impl Sampler {
         let (stop, stopped) = channel();
         let target = target.clone();
         let thread = std::thread::spawn(move || {
-            let mut taker = Taker::start(&target, pid);
+            let mut taker = Taker::new(&target, pid);
+            taker.start();
             while matches!(stopped.recv_timeout(EVERY), Err(RecvTimeoutError::Timeout)) {
                 taker.take();
             }
-            taker.series
+            taker.finish()
         });
         Self { pid, first_cpu_us, stop, thread }
     }
@@ -65,82 +67,146 @@ struct Taker<'a> {
     pid: Option<u32>,
     clock: Clock,
     last: Reading,
+    /// The last answer of `/metrics`, which may be older.
+    last_scrape: Option<Scrape>,
     series: NodeSeries,
+    scrapes: u64,
+    scrapes_failed: u64,
+    /// Why the last one that failed did.
+    failure: Option<String>,
 }
 
 /// Sums since the server started.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Reading {
     at_s: f64,
     cpu_us: Option<f64>,
     resident_bytes: Option<f64>,
-    /// `/metrics` takes its time.
-    scraped_at_s: f64,
+}
+
+/// Sums as well. `/metrics` takes its time.
+#[derive(Debug, Clone, Copy, Default)]
+struct Scrape {
+    at_s: f64,
     written_bytes: Option<f64>,
     flushes: Option<f64>,
     compactions: Option<f64>,
 }
 
 impl<'a> Taker<'a> {
-    fn start(target: &'a Target, pid: Option<u32>) -> Self {
+    fn new(target: &'a Target, pid: Option<u32>) -> Self {
+        let clock = Clock::start();
         let mut taker = Self {
             target,
             pid,
-            clock: Clock::start(),
-            last: Reading::default(),
+            clock,
+            last: read(pid, &clock),
+            last_scrape: None,
             series: NodeSeries::default(),
+            scrapes: 0,
+            scrapes_failed: 0,
+            failure: None,
         };
-        taker.last = taker.read();
         if pid.is_none() {
             taker.series.missing.push("CPU and memory: the server's process is not known (--pid)".to_owned());
         } else if taker.last.cpu_us.is_none() {
             taker.series.missing.push("CPU and memory: the process could not be read in /proc".to_owned());
         }
-        if taker.last.flushes.is_none() {
-            taker.series.missing.push("flushes and compactions: GET /metrics does not have them".to_owned());
-        }
         taker
     }
 
-    fn read(&self) -> Reading {
-        let now_s = || self.clock.now_ns() as f64 / 1e9;
-        let (at_s, cpu_us, resident_bytes) =
-            (now_s(), self.pid.and_then(cpu_us), self.pid.and_then(resident_bytes));
-        let metrics = self.metrics();
+    /// The first answer, which the others are compared with.
+    fn start(&mut self) {
+        let first = self.scrape();
+        self.keep(first);
+    }
+
+    fn scrape(&self) -> Result<Scrape, String> {
+        let metrics = metrics(self.target)?;
         let figure = |name: &str| metrics.get(name).copied();
-        Reading {
-            at_s,
-            cpu_us,
-            resident_bytes,
-            scraped_at_s: now_s(),
+        Ok(Scrape {
+            at_s: now_s(&self.clock),
             written_bytes: WRITTEN.into_iter().map(figure).sum(),
             flushes: figure(FLUSHES),
             compactions: figure(COMPACTIONS),
-        }
-    }
-
-    /// Every figure without labels; none if there are no metrics.
-    fn metrics(&self) -> HashMap<String, f64> {
-        let never = AtomicBool::new(false);
-        match client::get(self.target, "/metrics", SCRAPE_DEADLINE, &never) {
-            Ok(answer) if answer.status == 200 => parse_metrics(&answer.text()),
-            _ => HashMap::new(),
-        }
+        })
     }
 
     fn take(&mut self) {
-        let now = self.read();
-        let (seconds, scraped_s) = (now.at_s - self.last.at_s, now.scraped_at_s - self.last.scraped_at_s);
-        let since = |of: fn(&Reading) -> Option<f64>| Some((of(&now)? - of(&self.last)?).max(0.0));
-        self.series.samples.push(NodeSample {
+        let now = read(self.pid, &self.clock);
+        let scrape = self.scrape();
+        self.add(now, scrape);
+    }
+
+    fn add(&mut self, now: Reading, scrape: Result<Scrape, String>) {
+        let seconds = now.at_s - self.last.at_s;
+        let used_us = now.cpu_us.zip(self.last.cpu_us).map(|(end, begin)| (end - begin).max(0.0));
+        let mut sample = NodeSample {
             at_s: now.at_s,
-            cpu_cores: since(|reading| reading.cpu_us).map(|micros| micros / 1e6 / seconds),
+            cpu_cores: used_us.map(|micros| micros / 1e6 / seconds),
             resident_bytes: now.resident_bytes,
-            written_bytes_per_s: since(|reading| reading.written_bytes).map(|bytes| bytes / scraped_s),
-            flushes: since(|reading| reading.flushes),
-            compactions: since(|reading| reading.compactions),
-        });
+            ..NodeSample::default()
+        };
         self.last = now;
+        if let Some((last, now)) = self.keep(scrape) {
+            let since = |of: fn(&Scrape) -> Option<f64>| Some((of(&now)? - of(&last)?).max(0.0));
+            let scraped_s = now.at_s - last.at_s;
+            sample.scraped_at_s = Some(now.at_s);
+            sample.written_bytes_per_s = since(|scrape| scrape.written_bytes).map(|bytes| bytes / scraped_s);
+            sample.flushes = since(|scrape| scrape.flushes);
+            sample.compactions = since(|scrape| scrape.compactions);
+        }
+        self.series.samples.push(sample);
+    }
+
+    /// The last answer and this one. If there is none now, the next one tells all that has happened since the last one.
+    fn keep(&mut self, scrape: Result<Scrape, String>) -> Option<(Scrape, Scrape)> {
+        self.scrapes += 1;
+        match scrape {
+            Ok(now) => self.last_scrape.replace(now).map(|last| (last, now)),
+            Err(failure) => {
+                self.scrapes_failed += 1;
+                self.failure = Some(failure);
+                None
+            }
+        }
+    }
+
+    fn finish(mut self) -> NodeSeries {
+        let (failed, all) = (self.scrapes_failed, self.scrapes);
+        let missing = match (self.last_scrape, self.failure) {
+            (None, Some(failure)) => Some(format!("flushes and compactions: {failure}")),
+            (Some(Scrape { flushes: None, .. }), _) => {
+                Some("flushes and compactions: GET /metrics does not have them".to_owned())
+            }
+            (Some(_), Some(failure)) => Some(format!(
+                "flushes and compactions at {failed} of {all} times (the next answer has them): {failure}"
+            )),
+            (_, None) => None,
+        };
+        self.series.missing.extend(missing);
+        self.series
+    }
+}
+
+fn now_s(clock: &Clock) -> f64 {
+    clock.now_ns() as f64 / 1e9
+}
+
+fn read(pid: Option<u32>, clock: &Clock) -> Reading {
+    Reading { at_s: now_s(clock), cpu_us: pid.and_then(cpu_us), resident_bytes: pid.and_then(resident_bytes) }
+}
+
+/// Every figure without labels; or why there are none.
+fn metrics(target: &Target) -> Result<HashMap<String, f64>, String> {
+    let never = AtomicBool::new(false);
+    match client::get(target, "/metrics", SCRAPE_DEADLINE, &never) {
+        Ok(answer) if answer.status == 200 => Ok(parse_metrics(&answer.text())),
+        Ok(answer) => Err(format!("GET /metrics was answered with {}", answer.status)),
+        Err(error) if error.kind() == ErrorKind::TimedOut => {
+            Err(format!("GET /metrics took longer than {} s", SCRAPE_DEADLINE.as_secs()))
+        }
+        Err(error) => Err(format!("GET /metrics failed: {error}")),
     }
 }
 
@@ -176,40 +242,5 @@ fn resident_bytes(pid: u32) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::net::TcpListener;
-
-    use super::*;
-
-    /// The first reading waited for the metrics, while the load ran already.
-    #[test]
-    fn cpu_time_counts_while_metrics_are_slow() {
-        let server = TcpListener::bind("127.0.0.1:0").unwrap();
-        let target = Target::parse(&format!("http://{}", server.local_addr().unwrap())).unwrap();
-        let own = std::process::id();
-        let used_us = || cpu_us(own).unwrap();
-        let sampler = Sampler::start(&target, Some(own));
-        let (before_us, worked_us) = (used_us(), 50_000.0);
-        while used_us() < before_us + worked_us {
-            std::hint::spin_loop();
-        }
-        drop(server); // The first request for metrics has waited until here, if the thread runs already.
-        let found_us = sampler.finish().cpu_us_per_request.unwrap();
-        assert!(found_us >= worked_us, "{found_us} of {worked_us} us");
-    }
-
-    #[test]
-    fn processes_are_read_whatever_their_name() {
-        let stat = "12 (a ) b) S 1 2 3 4 5 6 7 8 9 10 70 30 5 2 20 0 4 0 5";
-        assert_eq!(cpu_ticks(stat), Some((100, 7)));
-        assert_eq!(cpu_ticks("12 (a) S 1 2"), None);
-        let own = std::process::id();
-        assert!(cpu_us(own).is_some() && resident_bytes(own).is_some_and(|bytes| bytes > 1e5));
-    }
-
-    #[test]
-    fn figures_without_labels_are_taken() {
-        let figures = parse_metrics("# HELP a b\na 5\nb{x=\"1\"} 7\nc 1.5e3\nnonsense\n");
-        assert_eq!(figures, HashMap::from([("a".to_owned(), 5.0), ("c".to_owned(), 1500.0)]));
-    }
-}
+#[path = "sampler_tests.rs"]
+mod tests;

@@ -50,6 +50,7 @@ fn full(stage: &str) -> Run {
         at_s: at as f64 / 2.0,
         cpu_cores: Some(0.5),
         resident_bytes: Some(5e7 + at as f64 * 1e6),
+        scraped_at_s: (at == 6).then_some(3.25),
         written_bytes_per_s: Some(1e6),
         flushes: Some(if at == 6 { 1.0 } else { 0.0 }),
         compactions: Some(if at == 8 { 2.0 } else { 0.0 }),

@@ -245,9 +245,10 @@ pub(super) fn spectra(title: &str, of: &[Named<'_>]) -> String {
 fn node_charts(run: &Run) -> String {
     let node = &run.node;
     let mut out = String::new();
-    let points = |figure: fn(&NodeSample) -> Option<f64>| -> Vec<(f64, Option<f64>)> {
-        node.samples.iter().map(|sample| (sample.at_s, figure(sample))).collect()
+    let points = |at: fn(&NodeSample) -> f64, figure: fn(&NodeSample) -> Option<f64>| {
+        node.samples.iter().map(|sample| (at(sample), figure(sample))).collect::<Vec<_>>()
     };
+    let read_at: fn(&NodeSample) -> f64 = |sample| sample.at_s;
     let marks: Vec<Mark> = node.samples.iter().flat_map(marks_of).collect();
     let mut chart = |title: &str, points: Vec<(f64, Option<f64>)>, marks| {
         let most = points.iter().filter_map(|(_, y)| *y).fold(0.0, f64::max);
@@ -257,10 +258,10 @@ fn node_charts(run: &Run) -> String {
             out.push_str(&over_time(run, title, y, Quantity::Plain, lines, marks));
         }
     };
-    chart("Server: cores busy", points(|sample| sample.cpu_cores), Vec::new());
-    let resident = points(|sample| Some(sample.resident_bytes? / MIB));
+    chart("Server: cores busy", points(read_at, |sample| sample.cpu_cores), Vec::new());
+    let resident = points(read_at, |sample| Some(sample.resident_bytes? / MIB));
     chart("Server: memory resident, MiB", resident, Vec::new());
-    let written = points(|sample| Some(sample.written_bytes_per_s? / MIB));
+    let written = points(NodeSample::scraped_at_s, |sample| Some(sample.written_bytes_per_s? / MIB));
     chart("Server: written, MiB/s; flushes ┆ and compactions ┃", written, marks);
     for reason in &node.missing {
         out.push_str(&missing("Server", reason));
@@ -271,8 +272,8 @@ fn node_charts(run: &Run) -> String {
 fn marks_of(sample: &NodeSample) -> Vec<Mark> {
     let mark = |happened: Option<f64>, class, what| {
         let times = happened.filter(|times| *times > 0.0)?;
-        let title = format!("{times:.0} {what} up to {:.1} s", sample.at_s);
-        Some(Mark { at: sample.at_s, class, title })
+        let at = sample.scraped_at_s();
+        Some(Mark { at, class, title: format!("{times:.0} {what} up to {at:.1} s") })
     };
     let flush = mark(sample.flushes, "flush", "flushes");
     let compaction = mark(sample.compactions, "compaction", "compactions");

@@ -27,6 +27,7 @@ fn the_page_holds_its_report_and_needs_no_network() {
         "was due, or 3 s before it ended if that is later",
         "6.40 ms",
         "class=\"mark flush\"",
+        "1 flushes up to 3.2 s",
         "Errors, share of requests",
         "5xx 0 to 1</span>",
         "Latency distribution, share of requests",

@@ -4,10 +4,12 @@
 
 mod heat;
 mod machine;
+mod node;
 mod of_outcome;
 
 pub(crate) use heat::{Heat, HeatRecorder, bucket_low_us};
 pub(crate) use machine::Machine;
+pub(crate) use node::{NodeSample, NodeSeries};
 pub(crate) use of_outcome::{Described, run_of};
 
 use serde::{Deserialize, Serialize};
@@ -242,28 +244,6 @@ impl Disturbance {
         self.other_cores.is_some_and(|busy| busy > OTHERS_SHARE * cores as f64)
             || self.steal_share.is_some_and(|share| share > STEAL_SHARE)
     }
-}
-
-/// The server's process while a run went on.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct NodeSeries {
-    pub(crate) samples: Vec<NodeSample>,
-    pub(crate) cpu_us_per_request: Option<f64>,
-    /// What could not be read, and why.
-    pub(crate) missing: Vec<String>,
-}
-
-/// Rates and counts are those since the sample before it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct NodeSample {
-    pub(crate) at_s: f64,
-    /// Cores that it kept busy.
-    pub(crate) cpu_cores: Option<f64>,
-    pub(crate) resident_bytes: Option<f64>,
-    /// To the log, by flushes and by compactions, a second.
-    pub(crate) written_bytes_per_s: Option<f64>,
-    pub(crate) flushes: Option<f64>,
-    pub(crate) compactions: Option<f64>,
 }
 
 /// A profile of the server while a run went on.

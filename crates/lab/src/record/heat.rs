@@ -9,7 +9,7 @@ const BUCKETS_A_DECADE: f64 = 8.0;
 const BUCKETS: usize = 88;
 /// A longer run has wider columns instead of more of them.
 const COLUMNS_MAX: usize = 200;
-/// The same for the columns that one sees of a part of the run: an hour of tenths of a second, ten hours of seconds.
+/// The same for the columns that one sees of a part of the run: an hour of tenths of a second, two hours of twice that, and so on.
 const FINE_COLUMNS_MAX: usize = 36_000;
 
 /// How many requests took how long, over time.
@@ -44,10 +44,18 @@ fn bucket_of(ns: u64) -> usize {
 }
 
 /// Collects the intervals of a run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct HeatRecorder {
-    /// By interval.
-    intervals: Vec<[u64; BUCKETS]>,
+    /// At most [`FINE_COLUMNS_MAX`] of them, which are 25 MB, however long the run is.
+    counts: Vec<[u64; BUCKETS]>,
+    /// How many intervals each of them is the sum of.
+    intervals_each: usize,
+}
+
+impl Default for HeatRecorder {
+    fn default() -> Self {
+        Self { counts: Vec::new(), intervals_each: 1 }
+    }
 }
 
 impl HeatRecorder {
@@ -60,13 +68,26 @@ impl HeatRecorder {
 
     /// At most so many, and how long one is.
     fn columns(&self, columns_max: usize) -> (u64, Vec<Cells>) {
-        let merged = self.intervals.len().div_ceil(columns_max).max(1);
-        let column = |intervals: &[[u64; BUCKETS]]| -> Cells {
-            let count = |bucket: usize| intervals.iter().map(|counts| counts[bucket]).sum::<u64>();
+        let merged = self.counts.len().div_ceil(columns_max).max(1);
+        let column = |parts: &[[u64; BUCKETS]]| -> Cells {
+            let count = |bucket: usize| parts.iter().map(|counts| counts[bucket]).sum::<u64>();
             (0..BUCKETS).map(|bucket| (bucket as u8, count(bucket))).filter(|(_, count)| *count > 0).collect()
         };
-        let column_ms = merged as u64 * INTERVAL_NS / 1_000_000;
-        (column_ms, self.intervals.chunks(merged).map(column).collect())
+        let column_ms = (merged * self.intervals_each) as u64 * INTERVAL_NS / 1_000_000;
+        (column_ms, self.counts.chunks(merged).map(column).collect())
+    }
+
+    /// Two and two become one.
+    fn merge(&mut self) {
+        for at in 0..self.counts.len().div_ceil(2) {
+            let mut both = self.counts[2 * at];
+            if let Some(second) = self.counts.get(2 * at + 1) {
+                both.iter_mut().zip(second).for_each(|(sum, count)| *sum += count);
+            }
+            self.counts[at] = both;
+        }
+        self.counts.truncate(self.counts.len().div_ceil(2));
+        self.intervals_each *= 2;
     }
 }
 
@@ -74,17 +95,18 @@ impl Watcher for HeatRecorder {
     fn second(&mut self, _second: &Second, _latencies: &Histogram<u64>) {}
 
     fn interval(&mut self, number: u64, latencies: &Histogram<u64>) {
-        let mut counts = [0; BUCKETS];
-        for value in latencies.iter_recorded() {
-            counts[bucket_of(value.value_iterated_to())] += value.count_at_value();
-        }
         // The rest of an interval that was not over when the run ended may be empty.
-        if latencies.is_empty() && number as usize >= self.intervals.len() {
+        if latencies.is_empty() {
             return;
         }
-        let index = number as usize;
-        self.intervals.resize(self.intervals.len().max(index + 1), [0; BUCKETS]);
-        self.intervals[index] = counts;
+        while number as usize / self.intervals_each >= FINE_COLUMNS_MAX {
+            self.merge();
+        }
+        let index = number as usize / self.intervals_each;
+        self.counts.resize(self.counts.len().max(index + 1), [0; BUCKETS]);
+        for value in latencies.iter_recorded() {
+            self.counts[index][bucket_of(value.value_iterated_to())] += value.count_at_value();
+        }
     }
 }
 
@@ -137,8 +159,25 @@ mod tests {
         let fine = heat.fine.unwrap();
         assert_eq!((fine.column_ms, fine.columns.len()), (100, 1001), "a part of it is seen as it was");
         assert_eq!((sum(&heat.columns), sum(&fine.columns)), (1001, 1001));
-        (1001..80_000).for_each(|number| recorder.interval(number, &latencies));
-        let fine = recorder.heat().fine.unwrap();
-        assert_eq!((fine.column_ms, fine.columns.len()), (300, 26_667), "hours have an end too");
+    }
+
+    /// A day of them took 608 MB until its end.
+    #[test]
+    fn a_run_of_hours_takes_no_more_memory() {
+        let mut recorder = HeatRecorder::default();
+        let mut latencies = ns_histogram();
+        latencies.record(5_000).unwrap();
+        let fine_after = |recorder: &HeatRecorder| {
+            let fine = recorder.heat().fine.unwrap();
+            let sum: u64 = fine.columns.iter().flatten().map(|(_, count)| count).sum();
+            (fine.column_ms, fine.columns.len(), sum)
+        };
+        (0..36_000).for_each(|number| recorder.interval(number, &latencies));
+        assert_eq!(fine_after(&recorder), (100, 36_000, 36_000), "an hour");
+        recorder.interval(36_000, &latencies);
+        assert_eq!(fine_after(&recorder), (200, 18_001, 36_001));
+        (36_001..100_000).for_each(|number| recorder.interval(number, &latencies));
+        assert_eq!(fine_after(&recorder), (400, 25_000, 100_000));
+        assert!(recorder.counts.capacity() <= 2 * FINE_COLUMNS_MAX);
     }
 }

@@ -73,7 +73,8 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
         stderr_line(format_args!("{} has what was measured: {made}", options.output.display()));
     }
     // Also if a run failed: what was written after the last one may have no comparison.
-    let compared = if is_written { file.complete(&report) } else { Ok(None) };
+    let has_failed = result.is_err() || ended.is_err();
+    let compared = if is_written { file.complete(&report, has_failed) } else { Ok(None) };
     result.and(ended)?;
     let compared = compared?;
     if report.is_interrupted {

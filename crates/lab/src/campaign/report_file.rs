@@ -44,9 +44,11 @@ impl<'a> ReportFile<'a> {
         files::replace(self.path, page::render(report, compared.as_ref()))
     }
 
-    /// After the last run, with the whole comparison, if there are two servers.
-    pub(super) fn complete(&self, report: &Report) -> Outcome<Option<ComparedPage>> {
-        let compared = compare::compare_servers(report, Profiles::Compared);
+    /// After the last run, with the whole comparison, if there are two servers. After one that failed, without that of profiles:
+    /// whoever waits is to hear soon why it failed.
+    pub(super) fn complete(&self, report: &Report, has_failed: bool) -> Outcome<Option<ComparedPage>> {
+        let profiles = if has_failed { Profiles::LeftOut } else { Profiles::Compared };
+        let compared = compare::compare_servers(report, profiles);
         if let Some(compared) = &compared {
             files::replace(self.path, page::render(report, Some(compared)))?;
         }
@@ -66,6 +68,14 @@ mod tests {
     use crate::record::{Run, Subject};
     use crate::scratch::Scratch;
 
+    fn report_of_two() -> Report {
+        let mut report = fixture::report();
+        let peer = Run { subject: "peer".to_owned(), ..report.runs[0].clone() };
+        report.runs.push(peer);
+        report.subjects.push(Subject { name: "peer".to_owned(), ..report.subjects[0].clone() });
+        report
+    }
+
     #[test]
     fn comparing_takes_little_of_the_time() {
         assert!(may_compare(0, None));
@@ -77,10 +87,7 @@ mod tests {
     /// Every run was followed by a comparison of all runs, however long that took.
     #[test]
     fn a_page_that_is_written_too_soon_has_no_comparison_until_the_end() {
-        let mut report = fixture::report();
-        let peer = Run { subject: "peer".to_owned(), ..report.runs[0].clone() };
-        report.runs.push(peer);
-        report.subjects.push(Subject { name: "peer".to_owned(), ..report.subjects[0].clone() });
+        let report = report_of_two();
         let scratch = Scratch::new(&std::env::temp_dir(), 79).unwrap();
         let path = scratch.path().join("report.html");
         let mut file = ReportFile::new(&path);
@@ -90,6 +97,21 @@ mod tests {
         file.last = Some(Comparison { ended_ns: 0, took_ns: u64::MAX });
         file.write(&report).unwrap();
         assert!(!has_comparison(), "an earlier one would be false");
-        assert!(file.complete(&report).unwrap().is_some() && has_comparison());
+        assert!(file.complete(&report, false).unwrap().is_some() && has_comparison());
+    }
+
+    /// The profiles of all rounds were compared before the error was told.
+    #[test]
+    fn profiles_of_a_campaign_that_failed_are_not_compared() {
+        let report = report_of_two();
+        let scratch = Scratch::new(&std::env::temp_dir(), 80).unwrap();
+        let path = scratch.path().join("report.html");
+        let file = ReportFile::new(&path);
+        let profiles = |has_failed| {
+            let compared = file.complete(&report, has_failed).unwrap().unwrap();
+            compared.runs.iter().map(|run| run.profiles.len()).sum::<usize>()
+        };
+        assert_ne!(profiles(false), 0);
+        assert_eq!(profiles(true), 0);
     }
 }

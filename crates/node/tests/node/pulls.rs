@@ -166,6 +166,39 @@ fn a_peer_without_a_place_for_a_large_value_is_asked_again() {
     is_repaired(&cluster);
 }
 
+/// Of whatever it was, one such answer ended the pull, although it would have come a moment later.
+#[test]
+fn a_peer_that_is_over_capacity_for_a_moment_is_asked_again() {
+    const KEYS: usize = 3;
+    let cluster = cluster_under_repair();
+    let source = &cluster.peers[0];
+    let value = Value::Inline(Bytes::from_static(b"value"));
+    let is_first: [fn(&Request) -> bool; 4] = [
+        |request| matches!(request, Request::Groups(_)),
+        |request| matches!(request, Request::Leaves { .. }),
+        |request| matches!(request, Request::List { .. }),
+        |request| matches!(request, Request::Read { origin: Origin::Exchange, .. }),
+    ];
+    for is_it in is_first {
+        loop {
+            let (number, (refused, answer)) = source.asked(|request| {
+                shown_with(request, KEYS, Some(&value)).map(|answer| (is_it(request), answer))
+            });
+            let refusal = Answer::Refused(Refusal::OverCapacity);
+            source.answer(number, if refused { &refusal } else { &answer });
+            if refused {
+                break;
+            }
+        }
+    }
+    let began = Deadline::begins();
+    while cluster.report()["repair"]["completed"] != 1 {
+        assert!(!began.is_over(), "it does not go on");
+        answer_soon(source, |request| shown_with(request, KEYS, Some(&value)));
+    }
+    is_repaired(&cluster);
+}
+
 /// A value that one node could not read kept a node from becoming complete for ever, although another one had it.
 #[test]
 fn a_large_value_that_a_peer_cannot_read_is_taken_over_from_another_one() {
@@ -238,6 +271,28 @@ fn what_is_taken_over_waits_for_room_in_the_queues_of_the_store() {
         }
         is_repaired(&cluster);
     }
+}
+
+/// One moment in which a queue of the node's own store was full ended the pull, as if the node could not store the value.
+#[test]
+fn a_large_value_for_which_the_store_has_no_room_is_taken_over_later() {
+    let full = || StoreError::OverCapacity { bound: "it is full" };
+    let cluster = scripted_with_time(2, PATIENCE_MS);
+    let (store, source) = (&cluster.store, &cluster.peers[0]);
+    store.tell(Script { upload: Some((0, full())), ..Script::default() });
+    begin_repair(&cluster);
+    let (number, ()) = asked(source, opens);
+    source.answer(number, &Answer::Opened(STREAM));
+    let (number, ()) = asked(source, opens);
+    store.tell(Script { upload: Some((1, full())), ..Script::default() });
+    source.answer(number, &Answer::Opened(STREAM));
+    let (number, ()) = source.asked(|request| matches!(request, Request::Next { .. }).then_some(()));
+    source.answer(number, &a_piece());
+    let (number, ()) = asked(source, opens);
+    store.tell(Script::default());
+    give(source, number);
+    is_repaired(&cluster);
+    assert_eq!(store.value("key0").map(|value| value.len()), Some(BYTES));
 }
 
 fn answer_soon(peer: &Peer, answer: impl Fn(&Request) -> Option<Answer>) {

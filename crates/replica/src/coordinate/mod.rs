@@ -53,4 +53,4 @@ pub(crate) use forwarded::decide_forwarded;
 pub(crate) use handoff::{HandedOff, hand_off};
 pub(crate) use remote_pieces::behind;
 pub use replicated::Replicated;
-pub(crate) use take::{NotTaken, take_large};
+pub(crate) use take::{ASK_AGAIN_AFTER_MS, NotTaken, take_large};

@@ -10,9 +10,9 @@ use super::plan::nodes_of;
 use crate::own::{FinishedUpload, OwnReplica, refusal, replica};
 use ladoga_local::store::{LocalStore, Store, StoreError, Upload};
 
-/// How long a source waits that had no place for the value before it is asked again. Its clients need those places too.
-const ASK_AGAIN_AFTER_MS: u64 = 500;
-/// How often it is: for half a minute, as any answer to anti-entropy is waited for.
+/// How long anti-entropy waits for a source that is over capacity before it asks again. Its clients need that capacity too.
+pub(crate) const ASK_AGAIN_AFTER_MS: u64 = 500;
+/// How often it does for a large value: for half a minute, as any answer to anti-entropy is waited for.
 const ASKED_AGAIN_MAX: usize = 60;
 
 /// Why a large value was not taken over.
@@ -26,6 +26,16 @@ pub(crate) enum NotTaken {
     Here(Refusal),
 }
 
+impl NotTaken {
+    /// Whether it may be taken later: the source has no place for it now, or this node has too much to do.
+    const fn is_for_lack_of_room(&self) -> bool {
+        matches!(
+            self,
+            NotTaken::BySource(StoreError::OverCapacity { .. }) | NotTaken::Here(Refusal::OverCapacity)
+        )
+    }
+}
+
 impl From<Refusal> for NotTaken {
     fn from(refusal: Refusal) -> NotTaken {
         NotTaken::Here(refusal)
@@ -33,7 +43,7 @@ impl From<Refusal> for NotTaken {
 }
 
 /// Takes a large value of so many bytes over from a peer, or else from another node that has it, through the memory of a piece. Answers
-/// what this node said to it. If all places of the peer for large values are taken, it is asked again later.
+/// what this node said to it. If all places of the peer for large values are taken, or a queue of this node is full, it begins anew later.
 pub(crate) async fn take_large<S: Store>(
     replica: &Rc<OwnReplica<S>>,
     peer: NodeId,
@@ -43,7 +53,7 @@ pub(crate) async fn take_large<S: Store>(
     let mut asked_again = 0;
     let finished = loop {
         match upload_from(replica, peer, key, (stamp, bytes)).await {
-            Err(NotTaken::BySource(StoreError::OverCapacity { .. })) if asked_again < ASKED_AGAIN_MAX => {
+            Err(error) if error.is_for_lack_of_room() && asked_again < ASKED_AGAIN_MAX => {
                 asked_again += 1;
                 tokio::time::sleep(Duration::from_millis(ASK_AGAIN_AFTER_MS)).await;
             }

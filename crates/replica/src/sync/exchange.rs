@@ -17,8 +17,8 @@ use tokio::sync::mpsc;
 use super::fenced;
 use super::missed::OwnMisses;
 use super::prune::prune;
-use crate::coordinate::{self, NotTaken};
-use crate::link::PeerLink;
+use crate::coordinate::{self, ASK_AGAIN_AFTER_MS, NotTaken};
+use crate::link::{PeerError, PeerLink};
 use crate::own::OwnReplica;
 use crate::own::replica;
 use crate::planted::{Bug, has};
@@ -32,6 +32,9 @@ const LOOK_EVERY_MS: u64 = 500;
 const FILL_EVERY_MS: u64 = 5 * 60_000;
 /// How long an answer of a peer is waited for. One whose disk hangs shows that it is alive, and all upkeep of this node would wait for it.
 const ANSWER_MS_MAX: u64 = 30_000;
+/// How often a peer that is over capacity is asked again: for five seconds. One that still owes an answer to an earlier pull refuses for as
+/// long as its disk hangs.
+const ASKED_AGAIN_MAX: usize = 10;
 
 enum Event {
     Answered(u64, PullResponse<Bytes>),
@@ -233,6 +236,7 @@ impl<S: Store> Puller<'_, S> {
         *applied_before = progress.applied;
     }
 
+    /// Asks the peer; again and again for some seconds if it is over capacity. Otherwise one full moment would have everything listed anew.
     fn ask(&self, send: &mpsc::UnboundedSender<Event>, number: u64, asked: PullRequest<Bytes>) {
         let request = match asked {
             PullRequest::Groups(slice) => Request::Groups(slice),
@@ -242,10 +246,23 @@ impl<S: Store> Puller<'_, S> {
             }
             PullRequest::Cell(key) => Request::Read { key, digest: false, origin: Origin::Exchange },
         };
-        let asked = tokio::time::timeout(Duration::from_millis(ANSWER_MS_MAX), self.link.ask(&request));
-        let send = send.clone();
+        let (link, send) = (Rc::clone(self.link), send.clone());
         tokio::task::spawn_local(async move {
-            let event = match asked.await.map(|answer| answer.map(response)) {
+            let mut asked_again = 0;
+            let answered = loop {
+                let asked = tokio::time::timeout(Duration::from_millis(ANSWER_MS_MAX), link.ask(&request));
+                match asked.await {
+                    Ok(answer) if is_for_lack_of_room(&answer) && asked_again < ASKED_AGAIN_MAX => {
+                        asked_again += 1;
+                        tokio::time::sleep(Duration::from_millis(ASK_AGAIN_AFTER_MS)).await;
+                    }
+                    answered => break answered,
+                }
+                if send.is_closed() {
+                    return;
+                }
+            };
+            let event = match answered.map(|answer| answer.map(response)) {
                 Ok(Ok(Some(response))) => Event::Answered(number, response),
                 Ok(Ok(None)) => Event::Lost("an answer to something else".to_owned()),
                 Ok(Err(error)) => Event::Lost(error.to_string()),
@@ -316,6 +333,11 @@ async fn write<S: Store>(
             if leaves_promised { Ok(()) } else { Ok(replaced?) }
         }
     }
+}
+
+/// Whether a peer answers that it is over capacity, or cannot be asked because more waits for it than may.
+const fn is_for_lack_of_room(answer: &Result<Answer, PeerError>) -> bool {
+    matches!(answer, Ok(Answer::Refused(Refusal::OverCapacity)) | Err(PeerError::Full { .. }))
 }
 
 /// The answer of a peer, in the words of the machine; `None` if it is none to a pull.

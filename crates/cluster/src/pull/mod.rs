@@ -87,6 +87,8 @@ pub struct SyncSession<B> {
     /// Values before this that the peer should hold, and does not, are deleted.
     prune_before: u64,
     is_pruning: bool,
+    /// Cells that are not to be had, or written, now.
+    left_out: u64,
     progress: PullProgress,
 }
 
@@ -132,6 +134,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
             waiting_for: 0,
             prune_before: 0,
             is_pruning: false,
+            left_out: 0,
             progress: PullProgress::default(),
         }
     }
@@ -226,6 +229,15 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
         self.go_on(&mut step);
     }
 
+    /// A cell that is missing here is not to be had now, or not to be written. All others are pulled before that counts as a failure: what
+    /// is behind one damaged block would otherwise never be copied.
+    pub fn left_out(&mut self, key: &B, mut step: impl FnMut(PullStep<B>)) {
+        let Some(at) = self.busy.iter().position(|busy| busy.listed.key == *key) else { return };
+        self.busy.swap_remove(at);
+        self.left_out += 1;
+        self.go_on(&mut step);
+    }
+
     /// What was to be deleted is, or could not be.
     pub fn pruned(&mut self, result: Result<(), Refusal>, mut step: impl FnMut(PullStep<B>)) {
         if !std::mem::take(&mut self.is_pruning) {
@@ -307,11 +319,13 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
         if !self.busy.is_empty() || self.is_pruning || !matches!(self.state, State::Listing) {
             return;
         }
-        if self.is_last_page {
-            self.state = State::Over;
-            step(PullStep::Done);
-        } else {
-            self.list(step);
+        match (self.is_last_page, self.left_out) {
+            (false, _) => self.list(step),
+            (true, 0) => {
+                self.state = State::Over;
+                step(PullStep::Done);
+            }
+            (true, cells) => self.fail(PullFailure::Incomplete { cells }, step),
         }
     }
 
@@ -345,5 +359,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
     }
 }
 
+#[cfg(test)]
+mod left_out_tests;
 #[cfg(test)]
 mod tests;

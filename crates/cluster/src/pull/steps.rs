@@ -50,6 +50,12 @@ pub enum PullFailure {
     /// What it sent could not be written here.
     #[error("this node could not write a cell: {0}")]
     NotWritten(Refusal),
+    /// Everything is here but cells that were left out: see [`crate::SyncSession::left_out`].
+    #[error("cells that are still missing: {cells}")]
+    Incomplete {
+        /// How many.
+        cells: u64,
+    },
 }
 
 /// Cells of this node that were deleted while its directory was not in use. Possibly no node knows of those deletions any more.

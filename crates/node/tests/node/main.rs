@@ -28,6 +28,7 @@ mod cluster;
 mod coordinator;
 mod forwarded;
 mod large;
+mod left_out;
 mod many;
 mod missed;
 mod moves;

@@ -13,8 +13,8 @@ use crate::cluster::{Cluster, PATIENCE_MS, scripted_with_time, with_a_new_disk, 
 use crate::peer::{Deadline, Peer};
 use crate::scripted::Script;
 
-const BYTES: usize = 600 << 10;
-const PIECES: usize = 3;
+pub(crate) const BYTES: usize = 600 << 10;
+pub(crate) const PIECES: usize = 3;
 const STREAM: u32 = 7;
 const STAMP: Stamp = Stamp::new(Version { timestamp: 1, node: 0 });
 
@@ -25,7 +25,7 @@ fn cluster_under_repair() -> Cluster<Embedded> {
     cluster
 }
 
-fn begin_repair<S: Store>(cluster: &Cluster<S>) {
+pub(crate) fn begin_repair<S: Store>(cluster: &Cluster<S>) {
     cluster.peers[0].is_mute(true);
     let mut client = cluster.connect();
     client.send("POST /v0/repair HTTP/1.1\r\nhost: h\r\ncontent-length: 0\r\n\r\n");
@@ -38,7 +38,11 @@ fn shown(request: &Request, keys: usize) -> Option<Answer> {
 }
 
 /// The same if each of its keys has this value, or is deleted.
-fn shown_with(request: &Request, keys: usize, value: Option<&Value<Bytes, u64>>) -> Option<Answer> {
+pub(crate) fn shown_with(
+    request: &Request,
+    keys: usize,
+    value: Option<&Value<Bytes, u64>>,
+) -> Option<Answer> {
     const GROUP: usize = 256;
     Some(match request {
         Request::Groups(slice) => {
@@ -60,7 +64,7 @@ fn read(value: Option<Value<Bytes, u64>>) -> Answer {
     Answer::Read(ReadAnswer { cell, is_whole: true })
 }
 
-fn opens(request: &Request) -> Option<()> {
+pub(crate) fn opens(request: &Request) -> Option<()> {
     matches!(request, Request::OpenValue { .. }).then_some(())
 }
 
@@ -86,12 +90,12 @@ fn give(peer: &Peer, opened: u32) {
     }
 }
 
-fn a_piece() -> Answer {
+pub(crate) fn a_piece() -> Answer {
     Answer::Piece(vec![b'v'; BYTES / PIECES].into())
 }
 
 /// Waits until all was taken over from the first peer.
-fn is_repaired<S: Store>(cluster: &Cluster<S>) {
+pub(crate) fn is_repaired<S: Store>(cluster: &Cluster<S>) {
     cluster.wait_until(|report| report["repair"]["completed"] == 1);
     cluster.wait_until(|report| {
         let nodes = cluster.list.iter().filter(|(id, _)| *id != cluster.own);
@@ -295,8 +299,8 @@ fn a_large_value_for_which_the_store_has_no_room_is_taken_over_later() {
     assert_eq!(store.value("key0").map(|value| value.len()), Some(BYTES));
 }
 
-fn answer_soon(peer: &Peer, answer: impl Fn(&Request) -> Option<Answer>) {
-    if let Some((number, answer)) = peer.asked_soon(answer) {
-        peer.answer(number, &answer);
-    }
+/// Answers the next request that matches, if one comes soon; whether one did.
+pub(crate) fn answer_soon(peer: &Peer, answer: impl FnMut(&Request) -> Option<Answer>) -> bool {
+    let asked = peer.asked_soon(answer);
+    asked.map(|(number, answer)| peer.answer(number, &answer)).is_some()
 }

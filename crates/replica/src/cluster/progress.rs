@@ -3,6 +3,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+/// So many of the things that cannot be read are named in the log: there may be as many as there are keys.
+const WARNINGS_MAX: usize = 100;
+
 /// The progress of repair, for people.
 #[derive(Debug, Default)]
 pub(crate) struct RepairProgress {
@@ -28,10 +31,17 @@ pub(crate) struct RepairProgress {
 }
 
 impl RepairProgress {
-    /// A large value is missing here, a node cannot read it, and no other gives it. That is said once, not each time that it is tried.
-    pub(crate) fn warn_of_unreadable(&self, reason: &str) {
-        if self.unreadable.lock().insert(reason.to_owned()) {
-            tracing::warn!("a large value is not copied: {reason}, and no other node gives it");
+    /// Something may be missing here that cannot be read where it is. That is said once, not each time that it is tried.
+    pub(crate) fn warn_of_unreadable(&self, what: &str) {
+        let mut unreadable = self.unreadable.lock();
+        if unreadable.len() == WARNINGS_MAX || !unreadable.insert(what.to_owned()) {
+            return;
+        }
+        tracing::warn!("not copied: {what}");
+        if unreadable.len() == WARNINGS_MAX {
+            tracing::warn!(
+                "more that is not copied is not named, until anti-entropy has worked out with all nodes"
+            );
         }
     }
 

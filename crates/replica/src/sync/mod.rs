@@ -1,6 +1,6 @@
 //! Repair of nodes that missed something, in the background. On one event loop of a node.
 //!
-//! - `exchange`: anti-entropy; `prune`: cells that were deleted while an older directory was not in use
+//! - `exchange`: anti-entropy; `pull`: from one peer; `prune`: cells that were deleted while an older directory was not in use
 //! - `deliver`: hints, to their peers; `missed`: what this node took and could not store itself
 //! - `fenced`: what promises of coordinators that are gone keep out
 //! - `lifted`: has the store synced, so that promises that have ended can be forgotten
@@ -14,6 +14,7 @@ mod follow;
 mod lifted;
 mod missed;
 mod prune;
+mod pull;
 mod statements;
 
 use std::rc::Rc;

@@ -1,0 +1,265 @@
+//! One pull from one peer, driven by [`ladoga_cluster::SyncSession`].
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ladoga_cluster::{
+    NodeId, Origin, PullFailure, PullProgress, PullRequest, PullResponse, PullStep, Refusal, SentCell,
+    SyncSession, WriteAnswer,
+};
+use ladoga_model::{Cell, Quote, Value, Version};
+use tokio::sync::mpsc;
+
+use super::fenced;
+use super::prune::prune;
+use crate::coordinate::{self, ASK_AGAIN_AFTER_MS, NotTaken};
+use crate::link::{PeerError, PeerLink};
+use crate::own::OwnReplica;
+use crate::own::replica;
+use crate::stability::Stability;
+use crate::wire::{Answer, PeerCell, Request};
+use ladoga_local::store::{LocalStore, Store, StoreError};
+
+/// How long an answer of a peer is waited for. One whose disk hangs shows that it is alive, and all upkeep of this node would wait for it.
+const ANSWER_MS_MAX: u64 = 30_000;
+/// How often a peer that is over capacity is asked again: for five seconds. One that still owes an answer to an earlier pull refuses for as
+/// long as its disk hangs.
+const ASKED_AGAIN_MAX: usize = 10;
+
+enum Event {
+    Answered(u64, PullResponse<Bytes>),
+    Found(Bytes, Option<Version>),
+    Applied(Bytes, Result<(), Refusal>),
+    Gone(Bytes),
+    /// The cell of this key is not to be had now, or not to be written, and why.
+    LeftOut(Bytes, String),
+    /// The peer cannot be asked.
+    Lost(String),
+}
+
+/// One pull from one peer.
+pub(super) struct Puller<'p, S: Store> {
+    pub(super) replica: &'p Rc<OwnReplica<S>>,
+    pub(super) stability: &'p Arc<Stability>,
+    pub(super) link: &'p Rc<PeerLink>,
+    /// Whether a cell may stay away that a promise keeps out. Who is new in the list of nodes waits for this pull, and the promise of a
+    /// coordinator that is gone may be ended only once the answers of those count. The next round brings the cell.
+    pub(super) leaves_promised: bool,
+}
+
+impl<S: Store> Puller<'_, S> {
+    /// Pulls all that is before this timestamp. Fails with what went wrong.
+    pub(super) async fn pull(self, peer: NodeId, before: u64, lists_all: bool) -> Result<(), String> {
+        let (send, mut events) = mpsc::unbounded_channel();
+        let mut steps = VecDeque::new();
+        let too_late = || "the tree is not whole".to_owned();
+        let begin = if lists_all { SyncSession::of_everything } else { SyncSession::new };
+        let pull = self.stability.tree.with(|tree| begin(peer, before, tree, |step| steps.push_back(step)));
+        let mut pull = pull.ok_or_else(too_late)?.pruning(self.stability.prune_before(peer));
+        let (mut applied_before, mut first_left_out) = (0, None);
+        loop {
+            while let Some(step) = steps.pop_front() {
+                match step {
+                    PullStep::Ask(number, asked) => self.ask(&send, number, asked),
+                    PullStep::Compare => {
+                        // Everything else has its turn before.
+                        tokio::task::yield_now().await;
+                        let step = |step| steps.push_back(step);
+                        self.stability.tree.with(|tree| pull.compare(tree, step)).ok_or_else(too_late)?;
+                    }
+                    PullStep::Look(key) => self.look(&send, key),
+                    PullStep::Apply(key, cell) => self.apply(&send, peer, (key, cell)).await,
+                    PullStep::Prune(of) => {
+                        let pruned = prune(self.replica, peer, &of).await;
+                        pull.pruned(pruned, |step| steps.push_back(step));
+                    }
+                    PullStep::Done => return Ok(()),
+                    PullStep::Failed(failure) => return Err(self.failed(failure, first_left_out)),
+                }
+            }
+            let event = events.recv().await.ok_or_else(too_late)?;
+            let mut step = |step| steps.push_back(step);
+            match event {
+                Event::Answered(number, response) => self
+                    .stability
+                    .tree
+                    .with(|tree| pull.answered(number, response, tree, &mut step))
+                    .ok_or_else(too_late)?,
+                Event::Found(key, version) => pull.found(&key, version, step),
+                Event::Applied(key, result) => pull.applied(&key, result, step),
+                Event::Gone(key) => pull.gone(&key, step),
+                Event::LeftOut(key, why) => {
+                    first_left_out.get_or_insert(why);
+                    pull.left_out(&key, step);
+                }
+                Event::Lost(why) => return Err(why),
+            }
+            self.note(pull.progress(), &mut applied_before);
+        }
+    }
+
+    /// What comes of a failure, and its text.
+    fn failed(&self, failure: PullFailure, first_left_out: Option<String>) -> String {
+        match (failure, first_left_out) {
+            (PullFailure::NotToldApart { at }, _) => self.stability.tree.refill_from(at),
+            (PullFailure::Refused(Refusal::Unreadable), _) => {
+                let why = format!("what is in a list of {}: {}", self.link.url(), Refusal::Unreadable);
+                self.replica.cluster.exchange.warn_of_unreadable(&why);
+            }
+            (PullFailure::Incomplete { .. }, Some(why)) => return format!("{failure} (the first, {why})"),
+            _ => {}
+        }
+        failure.to_string()
+    }
+
+    fn note(&self, progress: PullProgress, applied_before: &mut u64) {
+        let view = &self.replica.cluster.exchange;
+        view.differing_partitions.store(progress.partitions as u64, Ordering::Relaxed);
+        view.compared_keys.store(progress.compared, Ordering::Relaxed);
+        view.copied_cells.store(progress.applied, Ordering::Relaxed);
+        view.copied_cells_total.fetch_add(progress.applied - *applied_before, Ordering::Relaxed);
+        *applied_before = progress.applied;
+    }
+
+    /// Asks the peer; again and again for some seconds if it is over capacity. Otherwise one full moment would have everything listed anew.
+    fn ask(&self, send: &mpsc::UnboundedSender<Event>, number: u64, asked: PullRequest<Bytes>) {
+        let request = match asked {
+            PullRequest::Groups(slice) => Request::Groups(slice),
+            PullRequest::Leaves { slice, groups } => Request::Leaves { slice, groups },
+            PullRequest::List { slice, partitions, after } => {
+                Request::List { slice, partitions, after: after.unwrap_or_default() }
+            }
+            PullRequest::Cell(key) => Request::Read { key, digest: false, origin: Origin::Exchange },
+        };
+        let (replica, link, send) = (Rc::clone(self.replica), Rc::clone(self.link), send.clone());
+        tokio::task::spawn_local(async move {
+            let mut asked_again = 0;
+            let answered = loop {
+                let asked = tokio::time::timeout(Duration::from_millis(ANSWER_MS_MAX), link.ask(&request));
+                match asked.await {
+                    Ok(answer) if is_for_lack_of_room(&answer) && asked_again < ASKED_AGAIN_MAX => {
+                        asked_again += 1;
+                        tokio::time::sleep(Duration::from_millis(ASK_AGAIN_AFTER_MS)).await;
+                    }
+                    answered => break answered,
+                }
+                if send.is_closed() {
+                    return;
+                }
+            };
+            let event = match (answered.map(|answer| answer.map(response)), request) {
+                (Ok(Ok(Some(PullResponse::Refused(Refusal::Unreadable)))), Request::Read { key, .. }) => {
+                    unreadable(&replica, key, &format!("{}: {}", link.url(), Refusal::Unreadable))
+                }
+                (Ok(Ok(Some(response))), _) => Event::Answered(number, response),
+                (Ok(Ok(None)), _) => Event::Lost("an answer to something else".to_owned()),
+                (Ok(Err(error)), _) => Event::Lost(error.to_string()),
+                (Err(_), _) => Event::Lost(format!("no answer within {ANSWER_MS_MAX} ms")),
+            };
+            // If the pull has ended, nothing waits.
+            let _ = send.send(event);
+        });
+    }
+
+    fn look(&self, send: &mpsc::UnboundedSender<Event>, key: Bytes) {
+        let (own, send) = (Rc::clone(self.replica), send.clone());
+        tokio::task::spawn_local(async move {
+            let found = loop {
+                match own.store.get_cell(&key).wait().await {
+                    Err(StoreError::OverCapacity { .. }) => replica::wait_for_room().await,
+                    found => break found,
+                }
+            };
+            let _ = send.send(match found {
+                Ok(found) => Event::Found(key, found.map(|cell| cell.stamp.version)),
+                Err(StoreError::Unreadable { reason }) => {
+                    unreadable(&own, key, &format!("this node: {reason}"))
+                }
+                Err(error) => Event::Lost(error.to_string()),
+            });
+        });
+    }
+
+    async fn apply(&self, send: &mpsc::UnboundedSender<Event>, peer: NodeId, (key, cell): (Bytes, PeerCell)) {
+        let cluster = &self.replica.cluster;
+        cluster.pace.draw_cell(cell.inline_bytes()).await;
+        let turn = cluster.copy_turns.pull(cell.value.as_ref()).await;
+        let (replica, send, leaves_promised) = (Rc::clone(self.replica), send.clone(), self.leaves_promised);
+        tokio::task::spawn_local(async move {
+            let written = write(&replica, peer, &key, cell, leaves_promised).await;
+            drop(turn);
+            let _ = send.send(match written {
+                Ok(()) => Event::Applied(key, Ok(())),
+                Err(NotTaken::Here(refusal)) => Event::Applied(key, Err(refusal)),
+                Err(NotTaken::Gone) => Event::Gone(key),
+                Err(NotTaken::BySource(StoreError::Unreadable { reason })) => {
+                    unreadable(&replica, key, &format!("{reason}, and no other node gave it"))
+                }
+                Err(NotTaken::BySource(error)) => {
+                    let why = left_out(&key, &error);
+                    Event::LeftOut(key, why)
+                }
+            });
+        });
+    }
+}
+
+/// A cell cannot be read where it is, for this reason.
+fn unreadable<S: Store>(replica: &OwnReplica<S>, key: Bytes, why: &str) -> Event {
+    let why = left_out(&key, &why);
+    replica.cluster.exchange.warn_of_unreadable(&why);
+    Event::LeftOut(key, why)
+}
+
+fn left_out(key: &[u8], why: &dyn std::fmt::Display) -> String {
+    format!("{}: {why}", Quote::of(key))
+}
+
+async fn write<S: Store>(
+    replica: &Rc<OwnReplica<S>>,
+    peer: NodeId,
+    key: &Bytes,
+    cell: PeerCell,
+    leaves_promised: bool,
+) -> Result<(), NotTaken> {
+    let Cell { stamp, value } = cell;
+    let said = match value {
+        Some(Value::Large(bytes)) => coordinate::take_large(replica, peer, key, (stamp, bytes)).await?,
+        Some(Value::Inline(value)) => replica::apply_pulled(replica, (key, stamp, Some(&value[..]))).await?,
+        None => replica::apply_pulled(replica, (key, stamp, None)).await?,
+    };
+    match said {
+        // That something newer is here is as good.
+        WriteAnswer::Applied | WriteAnswer::Superseded { .. } => Ok(()),
+        WriteAnswer::Fenced { fence } => {
+            let replaced = fenced::replace(replica, key, (stamp.version, stamp.copies), fence).await;
+            if leaves_promised { Ok(()) } else { Ok(replaced?) }
+        }
+    }
+}
+
+/// Whether a peer answers that it is over capacity, or cannot be asked because more waits for it than may.
+const fn is_for_lack_of_room(answer: &Result<Answer, PeerError>) -> bool {
+    matches!(answer, Ok(Answer::Refused(Refusal::OverCapacity)) | Err(PeerError::Full { .. }))
+}
+
+/// The answer of a peer, in the words of the machine; `None` if it is none to a pull.
+fn response(answer: Answer) -> Option<PullResponse<Bytes>> {
+    Some(match answer {
+        Answer::Read(answer) => PullResponse::Cell(match answer.cell {
+            Some(SentCell::Whole(cell)) => Some(cell),
+            // The whole cell was asked for.
+            Some(SentCell::Digest(_)) => return None,
+            None => None,
+        }),
+        Answer::Groups { dropped_before, hashes } => PullResponse::Groups { dropped_before, hashes },
+        Answer::Leaves(leaves) => PullResponse::Leaves(leaves),
+        Answer::List { entries, next } => PullResponse::List { entries, next },
+        Answer::Refused(refusal) => PullResponse::Refused(refusal),
+        _ => return None,
+    })
+}

@@ -238,13 +238,16 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
         self.go_on(&mut step);
     }
 
-    /// What was to be deleted is, or could not be.
-    pub fn pruned(&mut self, result: Result<(), Refusal>, mut step: impl FnMut(PullStep<B>)) {
+    /// What was to be deleted is, but for so many cells that are left out as well; or could not be.
+    pub fn pruned(&mut self, result: Result<u64, Refusal>, mut step: impl FnMut(PullStep<B>)) {
         if !std::mem::take(&mut self.is_pruning) {
             return;
         }
         match result {
-            Ok(()) => self.go_on(&mut step),
+            Ok(left_out) => {
+                self.left_out += left_out;
+                self.go_on(&mut step);
+            }
             Err(refusal) => self.fail(PullFailure::NotWritten(refusal), &mut step),
         }
     }

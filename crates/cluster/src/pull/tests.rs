@@ -151,7 +151,7 @@ fn drive(
                         ours.write(&key, Stamp::new(version), true);
                     }
                 }
-                pull.pruned(Ok(()), |step| next.push(step));
+                pull.pruned(Ok(0), |step| next.push(step));
             }
             PullStep::Done => return Ok(pull.progress()),
             PullStep::Failed(failure) => return Err(failure),

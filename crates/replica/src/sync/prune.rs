@@ -10,13 +10,14 @@ use crate::own::{OwnReplica, refusal};
 use crate::wire::{Record, put_mark, take_record};
 use ladoga_local::store::{LocalStore, Store};
 
-/// Deletes here what a peer should hold and does not have: see [`Prune`].
+/// Deletes here what a peer should hold and does not have: see [`Prune`]. Answers the keys of which promises keep that out.
 pub(super) async fn prune<S: Store>(
     replica: &Rc<OwnReplica<S>>,
     peer: NodeId,
     prune: &Prune<Bytes>,
-) -> Result<(), Refusal> {
+) -> Result<Vec<Bytes>, Refusal> {
     let cluster = &replica.cluster;
+    let mut promised = Vec::new();
     let behind = |key: &Bytes| Bytes::from([&key[..], &[0]].concat());
     let start = prune.after.as_ref().map_or_else(Bytes::new, behind);
     let mut pieces = replica.store.cells(start, prune.until.as_ref().map(behind), put_mark);
@@ -34,12 +35,14 @@ pub(super) async fn prune<S: Store>(
             match replica::apply_pulled(replica, (&key, stamp, None)).await {
                 Ok(WriteAnswer::Fenced { fence }) => {
                     let kept_out = (stamp.version, cell.stamp.copies);
-                    fenced::replace(replica, &key, kept_out, fence).await?;
+                    if !fenced::replace(replica, &key, kept_out, fence).await? {
+                        promised.push(key);
+                    }
                 }
                 Ok(_) | Err(Refusal::TooOld { .. }) => {}
                 Err(refusal) => return Err(refusal),
             }
         }
     }
-    Ok(())
+    Ok(promised)
 }

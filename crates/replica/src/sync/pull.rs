@@ -11,7 +11,7 @@ use ladoga_cluster::{
     NodeId, Origin, PullFailure, PullProgress, PullRequest, PullResponse, PullStep, Refusal, SentCell,
     SyncSession, WriteAnswer,
 };
-use ladoga_model::{Cell, Quote, Value, Version};
+use ladoga_model::{Cell, Quote, Stamp, Value, Version};
 use tokio::sync::mpsc;
 
 use super::fenced;
@@ -75,6 +75,10 @@ impl<S: Store> Puller<'_, S> {
                     PullStep::Apply(key, cell) => self.apply(&send, peer, (key, cell)).await,
                     PullStep::Prune(of) => {
                         let pruned = prune(self.replica, peer, &of).await;
+                        if let Ok([key, ..]) = pruned.as_deref() {
+                            first_left_out.get_or_insert_with(|| left_out(key, &fenced::UNDER_WAY));
+                        }
+                        let pruned = pruned.map(|promised| promised.len() as u64);
                         pull.pruned(pruned, |step| steps.push_back(step));
                     }
                     PullStep::Done => return Ok(()),
@@ -190,10 +194,17 @@ impl<S: Store> Puller<'_, S> {
         let turn = cluster.copy_turns.pull(cell.value.as_ref()).await;
         let (replica, send, leaves_promised) = (Rc::clone(self.replica), send.clone(), self.leaves_promised);
         tokio::task::spawn_local(async move {
-            let written = write(&replica, peer, &key, cell, leaves_promised).await;
+            let stamp = cell.stamp;
+            let written = write(&replica, peer, &key, cell).await;
             drop(turn);
             let _ = send.send(match written {
-                Ok(()) => Event::Applied(key, Ok(())),
+                // That something newer is here is as good.
+                Ok(WriteAnswer::Applied | WriteAnswer::Superseded { .. }) => Event::Applied(key, Ok(())),
+                Ok(WriteAnswer::Fenced { fence }) if leaves_promised => {
+                    fenced::take_over(&replica, &key, stamp.copies, fence).await;
+                    Event::Applied(key, Ok(()))
+                }
+                Ok(WriteAnswer::Fenced { fence }) => kept_out(&replica, key, stamp, fence).await,
                 Err(NotTaken::Here(refusal)) => Event::Applied(key, Err(refusal)),
                 Err(NotTaken::Gone) => Event::Gone(key),
                 Err(NotTaken::BySource(StoreError::Unreadable { reason })) => {
@@ -219,27 +230,29 @@ fn left_out(key: &[u8], why: &dyn std::fmt::Display) -> String {
     format!("{}: {why}", Quote::of(key))
 }
 
+/// A promise keeps a cell out.
+async fn kept_out<S: Store>(replica: &Rc<OwnReplica<S>>, key: Bytes, stamp: Stamp, fence: Version) -> Event {
+    match fenced::replace(replica, &key, (stamp.version, stamp.copies), fence).await {
+        Ok(true) => Event::Applied(key, Ok(())),
+        Ok(false) => {
+            let why = left_out(&key, &fenced::UNDER_WAY);
+            Event::LeftOut(key, why)
+        }
+        Err(refusal) => Event::Applied(key, Err(refusal)),
+    }
+}
+
 async fn write<S: Store>(
     replica: &Rc<OwnReplica<S>>,
     peer: NodeId,
     key: &Bytes,
-    cell: PeerCell,
-    leaves_promised: bool,
-) -> Result<(), NotTaken> {
-    let Cell { stamp, value } = cell;
-    let said = match value {
+    Cell { stamp, value }: PeerCell,
+) -> Result<WriteAnswer, NotTaken> {
+    Ok(match value {
         Some(Value::Large(bytes)) => coordinate::take_large(replica, peer, key, (stamp, bytes)).await?,
         Some(Value::Inline(value)) => replica::apply_pulled(replica, (key, stamp, Some(&value[..]))).await?,
         None => replica::apply_pulled(replica, (key, stamp, None)).await?,
-    };
-    match said {
-        // That something newer is here is as good.
-        WriteAnswer::Applied | WriteAnswer::Superseded { .. } => Ok(()),
-        WriteAnswer::Fenced { fence } => {
-            let replaced = fenced::replace(replica, key, (stamp.version, stamp.copies), fence).await;
-            if leaves_promised { Ok(()) } else { Ok(replaced?) }
-        }
-    }
+    })
 }
 
 /// Whether a peer answers that it is over capacity, or cannot be asked because more waits for it than may.

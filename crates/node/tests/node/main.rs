@@ -18,7 +18,7 @@
 //! - `many`: reads that share a frame
 //! - `missed`: writes that the node that took them could not store
 //! - `large`: large values at nodes whose disk hangs; `ranges`: those of a range over all nodes; `one_replica`: those of one node
-//! - `pulls`: what anti-entropy takes over from the others
+//! - `pulls`: what anti-entropy takes over from the others; `left_out`: what it cannot take over now
 //! - `taking_part`: which nodes such a range counts on
 
 mod audit;

@@ -1,6 +1,6 @@
 //! What a node takes over from the others by anti-entropy, of which some cannot give it.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use bytes::Bytes;
 use ladoga_cluster::{KeyVersion, ReadAnswer, Refusal, SentCell};
@@ -262,8 +262,8 @@ fn what_is_taken_over_waits_for_room_in_the_queues_of_the_store() {
         begin_repair(&cluster);
         let began = Deadline::begins();
         for next in [writes, Script::default()] {
-            let refusals = store.refusals();
-            while store.refusals() == refusals {
+            let refusals = store.refusals().len();
+            while store.refusals().len() == refusals {
                 assert!(!began.is_over(), "nothing is refused");
                 answer_soon(source, |request| shown_with(request, KEYS, value.as_ref()));
             }
@@ -297,6 +297,26 @@ fn a_large_value_for_which_the_store_has_no_room_is_taken_over_later() {
     give(source, number);
     is_repaired(&cluster);
     assert_eq!(store.value("key0").map(|value| value.len()), Some(BYTES));
+}
+
+/// Each of those that waited for room tried again and again, and each attempt counted as a read that the store refused.
+#[test]
+fn one_look_at_a_time_is_tried_again_while_the_queue_of_reads_is_full() {
+    // All that are looked up at a time.
+    const LOOKS: usize = 32;
+    let cluster = scripted_with_time(2, PATIENCE_MS);
+    let full = StoreError::OverCapacity { bound: "it is full" };
+    cluster.store.tell(Script { get: Some(full), ..Script::default() });
+    begin_repair(&cluster);
+    let began = Deadline::begins();
+    while cluster.store.refusals().len() < 2 * LOOKS {
+        assert!(!began.is_over(), "nothing is refused");
+        answer_soon(&cluster.peers[0], |request| shown_with(request, 2 * LOOKS, None));
+    }
+    let refusals = cluster.store.refusals();
+    let others: Vec<_> = refusals.iter().filter(|key| **key != refusals[0]).collect();
+    assert_eq!(others.len(), LOOKS - 1, "each of them once");
+    assert_eq!(others.into_iter().collect::<HashSet<_>>().len(), LOOKS - 1);
 }
 
 /// Answers the next request that matches, if one comes soon; whether one did.

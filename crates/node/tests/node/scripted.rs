@@ -31,8 +31,8 @@ pub(crate) struct Scripted {
     script: Mutex<Script>,
     /// Reads that take the disk and have not ended.
     reads: AtomicUsize,
-    /// What it refused to look up, or to take.
-    refusals: AtomicUsize,
+    /// The keys that it refused to look up, and none for what it refused to take.
+    refusals: Mutex<Vec<Vec<u8>>>,
     /// Whether what takes time may end.
     released: watch::Sender<bool>,
 }
@@ -100,20 +100,20 @@ impl Scripted {
         self.reads.load(Ordering::SeqCst)
     }
 
-    fn refused(&self, error: StoreError) -> StoreError {
-        self.refusals.fetch_add(1, Ordering::SeqCst);
+    fn refused(&self, key: &[u8], error: StoreError) -> StoreError {
+        self.refusals.lock().push(key.to_vec());
         error
     }
 
-    /// How often it refused to look something up, or to take it.
-    pub(crate) fn refusals(&self) -> usize {
-        self.refusals.load(Ordering::SeqCst)
+    /// The keys that it refused to look up, and an empty one each time that it refused to take something.
+    pub(crate) fn refusals(&self) -> Vec<Vec<u8>> {
+        self.refusals.lock().clone()
     }
 
     fn look_up(&self, key: &[u8]) -> Result<Option<Value>, StoreError> {
         let script = self.script();
         if let Some(error) = script.get {
-            return Err(self.refused(error));
+            return Err(self.refused(key, error));
         }
         Ok(self.entities.lock().get(key).map(|value| {
             let bytes = value.len() as u64;
@@ -201,7 +201,7 @@ impl LocalStore for Local {
     }
 
     fn admit(&self, _: WriteKind, _: u64) -> Result<(), StoreError> {
-        self.0.script().admit.map_or(Ok(()), |error| Err(self.0.refused(error)))
+        self.0.script().admit.map_or(Ok(()), |error| Err(self.0.refused(b"", error)))
     }
 
     fn apply<'c>(&self, cells: impl IntoIterator<Item = (&'c [u8], Cell<&'c [u8], Vec<u8>>)>) -> Self::Apply {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use ladoga_cluster::{Failure, NodeId, Refusal, WriteAnswer};
 use ladoga_model::{Value, Version};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use super::Pace;
 
@@ -41,6 +41,8 @@ pub(crate) struct CopyTurns {
     /// Those of anti-entropy have turns of their own: it has thousands to make, and reads would wait behind them.
     pulls: Arc<Semaphore>,
     pulled_bytes: Arc<Semaphore>,
+    /// For who was refused a look for lack of room.
+    looks: Semaphore,
 }
 
 impl Default for CopyTurns {
@@ -51,6 +53,7 @@ impl Default for CopyTurns {
             refused: AtomicUsize::new(0),
             pulls: Arc::new(Semaphore::new(LARGE_PULLS_MAX)),
             pulled_bytes: Arc::new(Semaphore::new(PULLED_BYTES_MAX as usize)),
+            looks: Semaphore::new(1),
         }
     }
 }
@@ -71,6 +74,11 @@ impl CopyTurns {
         };
         let taken = u32::try_from(taken).unwrap_or(u32::MAX).min(PULLED_BYTES_MAX);
         Arc::clone(turns).acquire_many_owned(taken).await.expect("it is never closed")
+    }
+
+    /// Waits for the turn of anti-entropy to look again what is here.
+    pub(crate) async fn look(&self) -> SemaphorePermit<'_> {
+        self.looks.acquire().await.expect("it is never closed")
     }
 
     fn refuse(&self) -> NotCopied {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ladoga_cluster::{NodeId, Origin, ReadAnswer, Refusal, SentCell, Statement, WriteAnswer};
-use ladoga_local::store::{LargeValue, LocalStore, Pieces, Store, StoredCell, WriteKind};
+use ladoga_local::store::{LargeValue, LocalStore, Pieces, Store, StoreError, StoredCell, WriteKind};
 use ladoga_model::{Cell, Durability, Stamp, Value, Version};
 
 use super::refusal::refusal;
@@ -77,8 +77,26 @@ async fn admit_in_time<S: Store>(
     }
 }
 
+/// The version of a key here, for a pull, which has time. If the queue of reads is full, one of them at a time tries again, as each attempt
+/// counts as a read that is refused.
+pub(crate) async fn version_here<S: Store>(
+    replica: &OwnReplica<S>,
+    key: &[u8],
+) -> Result<Option<Version>, StoreError> {
+    let mut turn = None;
+    loop {
+        match replica.store.get_cell(key).wait().await {
+            Err(StoreError::OverCapacity { .. }) if turn.is_none() => {
+                turn = Some(replica.cluster.copy_turns.look().await);
+            }
+            Err(StoreError::OverCapacity { .. }) => wait_for_room().await,
+            found => return found.map(|found| found.map(|cell| cell.stamp.version)),
+        }
+    }
+}
+
 /// Waits until a queue of the store that was full may have room again.
-pub(crate) async fn wait_for_room() {
+async fn wait_for_room() {
     tokio::time::sleep(Duration::from_millis(ROOM_PAUSE_MS)).await;
 }
 

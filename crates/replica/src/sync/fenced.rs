@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ladoga_cluster::Refusal;
-use ladoga_local::store::{LocalStore, Store};
+use ladoga_local::store::Store;
 use ladoga_model::{HybridClock, Version};
 
 use crate::coordinate;
-use crate::own::{OwnReplica, refusal};
+use crate::own::{OwnReplica, refusal, replica};
 
 /// Why something is missing that a promise keeps out.
 pub(super) const UNDER_WAY: &str = "a conditional write of the key is under way";
@@ -60,6 +60,6 @@ async fn is_here<S: Store>(
     key: &Bytes,
     version: Version,
 ) -> Result<bool, Refusal> {
-    let found = replica.store.get_cell(key).wait().await.map_err(|error| refusal(&error))?;
-    Ok(found.is_some_and(|found| found.stamp.version >= version))
+    let found = replica::version_here(replica, key).await.map_err(|error| refusal(&error))?;
+    Ok(found >= Some(version))
 }

@@ -22,7 +22,7 @@ use crate::own::OwnReplica;
 use crate::own::replica;
 use crate::stability::Stability;
 use crate::wire::{Answer, PeerCell, Request};
-use ladoga_local::store::{LocalStore, Store, StoreError};
+use ladoga_local::store::{Store, StoreError};
 
 /// How long an answer of a peer is waited for. One whose disk hangs shows that it is alive, and all upkeep of this node would wait for it.
 const ANSWER_MS_MAX: u64 = 30_000;
@@ -172,14 +172,8 @@ impl<S: Store> Puller<'_, S> {
     fn look(&self, send: &mpsc::UnboundedSender<Event>, key: Bytes) {
         let (own, send) = (Rc::clone(self.replica), send.clone());
         tokio::task::spawn_local(async move {
-            let found = loop {
-                match own.store.get_cell(&key).wait().await {
-                    Err(StoreError::OverCapacity { .. }) => replica::wait_for_room().await,
-                    found => break found,
-                }
-            };
-            let _ = send.send(match found {
-                Ok(found) => Event::Found(key, found.map(|cell| cell.stamp.version)),
+            let _ = send.send(match replica::version_here(&own, &key).await {
+                Ok(found) => Event::Found(key, found),
                 Err(StoreError::Unreadable { reason }) => {
                     unreadable(&own, key, &format!("this node: {reason}"))
                 }

@@ -72,17 +72,31 @@ impl Repository {
     ///
     /// The chain reaches no further than `reaches_ms_max`: of a cluster, up to when all nodes that were asked had said that they have
     /// everything, before the first of them was asked for its log.
+    ///
+    /// If it fails, what came of it until then counts all the same: the chain behind a gap may be written down, and then no later
+    /// attempt finds that gap.
     pub fn ship(
+        &self,
+        writing: &Writing,
+        of: (&str, u64),
+        source: &mut dyn LogSource,
+    ) -> (Shipped, Result<(), Error>) {
+        let mut shipped = Shipped::default();
+        let done = self.ship_into(writing, of, source, &mut shipped);
+        (shipped, done)
+    }
+
+    fn ship_into(
         &self,
         writing: &Writing,
         (url, reaches_ms_max): (&str, u64),
         source: &mut dyn LogSource,
-    ) -> Result<Shipped, Error> {
+        shipped: &mut Shipped,
+    ) -> Result<(), Error> {
         let dir = self.log_dir();
         self.disk().create_dir_all(&dir).map_err(Error::io("create directory", &dir))?;
         let LogListing { store, member, .. } = source.list(u64::MAX)?;
         let newest = self.chains()?.into_iter().rfind(|name| name.store == store);
-        let mut shipped = Shipped::default();
         let known = match newest.map(|name| self.listed_chain(writing, name)).transpose() {
             // It has ended: the next one begins with what the node still keeps. Nothing is written over the damaged one.
             Err(error @ Error::Damaged { .. }) => {
@@ -115,7 +129,7 @@ impl Repository {
             }
         }
         shipping.shipped.chain = shipping.chain;
-        Ok(shipping.shipped)
+        Ok(())
     }
 }
 
@@ -129,7 +143,7 @@ struct Shipping<'r> {
     reaches_ms_max: u64,
     next_generation: u32,
     chain: Option<Chain>,
-    shipped: Shipped,
+    shipped: &'r mut Shipped,
     published_bytes: u64,
 }
 

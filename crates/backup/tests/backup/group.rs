@@ -9,7 +9,7 @@ use ladoga_model::{HybridClock, Stamp, Version};
 use ladoga_storage::LogFile;
 
 use crate::support::{Model, Node, REPOSITORY, note};
-use crate::writer::keeping;
+use crate::writer::{done, keeping};
 
 /// Writes wait for so many nodes.
 pub(crate) const ACK: usize = 2;
@@ -201,7 +201,7 @@ impl Group {
             let replica = &self.replicas[index];
             // Each seals its log a little later.
             self.pass_ms(1);
-            repository.ship(writing, (replica.node.name(), reaches_ms), &mut ReplicaLog(replica))
+            done(repository.ship(writing, (replica.node.name(), reaches_ms), &mut ReplicaLog(replica)))
         };
         of.iter().map(ship).collect()
     }

@@ -6,7 +6,7 @@ use ladoga_backup::{Repository, prune, verify};
 use ladoga_env::{Disk, File, Lock, OpenMode};
 
 use crate::support::{Machine, REPOSITORY, repository};
-use crate::writer::Writer;
+use crate::writer::{Writer, done};
 
 type Hook = Box<dyn FnOnce() -> io::Result<()> + Send>;
 
@@ -147,7 +147,7 @@ fn a_chain_that_is_not_found_for_once_is_not_taken_for_none() {
     let lock = || pruning.lock().expect("nobody");
     let refused = prune(&pruning, &lock(), 1).expect_err("it is listed").to_string();
     assert!(refused.contains("it is listed, and was not found"), "{refused}");
-    let ship = || shipping.ship(&lock(), ("http://node", u64::MAX), &mut writer.log());
+    let ship = || done(shipping.ship(&lock(), ("http://node", u64::MAX), &mut writer.log()));
     let refused = ship().expect_err("it is listed").to_string();
     assert!(refused.contains("it is listed, and was not found"), "{refused}");
     assert_eq!(machine.disk.paths(), before);

@@ -7,7 +7,7 @@ use ladoga_storage::LogFile;
 
 use crate::crash::{at_every_step, expect_whole_or_refused};
 use crate::support::{Machine, Node, REPOSITORY, repository, take};
-use crate::writer::{KEEP_MS, NodeLog, Writer, copy, restored, span};
+use crate::writer::{KEEP_MS, NodeLog, Writer, copy, done, restored, span};
 
 #[test]
 fn any_time_in_reach_is_restored_and_no_other() {
@@ -223,7 +223,7 @@ fn a_flipped_bit_at_the_node_gets_nowhere_and_what_follows_is_good() {
     let broken = segment.expect("a segment").number + 1;
     let mut source = NodeLog { writer: &writer, flip: Some((LogFile::Segment(broken), 90)) };
     let (repository, writing) = Repository::create(&env.disk, Path::new(REPOSITORY)).expect("a repository");
-    let shipped = repository.ship(&writing, ("http://node", u64::MAX), &mut source).expect("the rest of it");
+    let shipped = done(repository.ship(&writing, ("http://node", u64::MAX), &mut source)).expect("the rest");
     assert!(shipped.gaps.len() == 1 && shipped.gaps[0].contains("not sound"), "{:?}", shipped.gaps);
     drop(writing);
     let refused = restored(&env, writer.past_ms(), "/x").expect_err("behind the gap").to_string();

@@ -1,8 +1,10 @@
-use ladoga_backup::Shipped;
+use std::path::Path;
+
+use ladoga_backup::{Repository, Shipped};
 use ladoga_env::Env;
 use ladoga_env::sim::{Fault, Operation};
 
-use crate::support::Machine;
+use crate::support::{Machine, REPOSITORY};
 use crate::writer::{Writer, restored, span};
 
 /// A node with a backup, and three segments behind it: in the second is a large value, too. Answers up to when the backup is, and
@@ -84,4 +86,25 @@ fn what_came_before_a_node_that_fails_is_not_fetched_again() {
     let shipped = writer.ship(&env).expect("a log");
     assert_eq!((shipped.segments, shipped.gaps.len()), (2, 0));
     assert!(restored(&env, before_ms, "/before").expect("a restore") == writer.model_at(before_ms));
+}
+
+/// The chain behind the gap was written down before the error, and no later attempt told the gap.
+#[test]
+fn a_gap_is_told_although_the_node_fails_behind_it() {
+    let machine = Machine::new(88);
+    let env = machine.env();
+    let (writer, before_ms, second) = with_three_segments(&env);
+    writer.node.engine().seal_log().expect("a seal");
+    let third = writer.node.engine().kept_log(0, 99).last().expect("a segment").number;
+    fail(&writer, Fault::io(), &second);
+    fail(&writer, Fault::too_many_files(), &format!("wal-kept/{third:06}"));
+    let (repository, writing) = Repository::create(&env.disk, Path::new(REPOSITORY)).expect("a repository");
+    let (shipped, done) = repository.ship(&writing, ("http://node", u64::MAX), &mut writer.log());
+    done.expect_err("no file can be opened");
+    drop(writing);
+    expect_gap(&shipped);
+    writer.node.machine.disk.clear_faults();
+    let rest = writer.ship(&env).expect("the rest of it");
+    assert_eq!((rest.segments, rest.gaps.len()), (1, 0));
+    assert!(restored(&env, before_ms, "/before").expect("what was before it") == writer.model_at(before_ms));
 }

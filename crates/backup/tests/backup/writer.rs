@@ -89,7 +89,7 @@ impl Writer {
     pub(crate) fn ship(&self, env: &Env) -> Result<Shipped, Error> {
         self.pass_ms(1);
         let (repository, writing) = Repository::create(&env.disk, Path::new(REPOSITORY))?;
-        repository.ship(&writing, ("http://node", u64::MAX), &mut self.log())
+        done(repository.ship(&writing, ("http://node", u64::MAX), &mut self.log()))
     }
 
     pub(crate) fn log(&self) -> NodeLog<'_> {
@@ -104,7 +104,7 @@ impl Writer {
         self.pass_ms(1);
         let of = ("http://node", taken_ms);
         let (mut node, _) = repository.take(&writing, of, &listing, &mut source, &mut |_| {})?;
-        let shipped = repository.ship(&writing, ("http://node", u64::MAX), &mut self.log())?;
+        let shipped = done(repository.ship(&writing, ("http://node", u64::MAX), &mut self.log()))?;
         let chain = shipped.chain.expect("a chain");
         assert!(chain.has_all_from(sequence));
         node.log = Some(LogPosition { chain: chain.name, sequence });
@@ -121,6 +121,11 @@ impl Writer {
         repository.publish(&writing, &backup)?;
         Ok(id)
     }
+}
+
+/// What was fetched, if all was.
+pub(crate) fn done((shipped, done): (Shipped, Result<(), Error>)) -> Result<Shipped, Error> {
+    done.map(|()| shipped)
 }
 
 /// What a node sends, a few segments and bytes at a time.

@@ -100,15 +100,16 @@ fn position(
     (reaches_ms_max, pace): (u64, Pace<'_>),
 ) -> Result<Option<LogPosition>, Failure> {
     let Some(LogEnd { name, url, store, sequence, incarnation }) = end else { return Ok(None) };
-    let shipped = match repository.ship(writing, (name, reaches_ms_max), &mut NodeLog::new(url, pace)) {
+    let (shipped, done) = repository.ship(writing, (name, reaches_ms_max), &mut NodeLog::new(url, pace));
+    tell_gaps(&shipped);
+    match done {
         // A backup is worth having without it, and prune makes room in the list of a log only once there is one.
         Err(error @ (Error::Source(_) | Error::Absent(_) | Error::ListTooLong { .. })) => {
             complain(format_args!("the log behind the backup was not fetched: {error}"));
             return Ok(None);
         }
-        shipped => shipped?,
-    };
-    tell_gaps(&shipped);
+        done => done?,
+    }
     let is_behind = |chain: &ladoga_backup::Chain| {
         (chain.name.store, chain.incarnation) == (*store, *incarnation) && chain.has_all_from(*sequence)
     };

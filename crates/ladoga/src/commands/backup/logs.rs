@@ -83,9 +83,10 @@ impl<'c> Logs<'c> {
     pub(super) fn fetch(mut self, repository: &Repository, writing: &Writing) -> Result<Fetched, Failure> {
         let (mut chains, mut broken, mut segments, mut bytes) = (Vec::new(), 0, 0, 0);
         for (name, mut log) in std::mem::take(&mut self.nodes) {
-            match repository.ship(writing, (&name, self.reaches_ms_max), &mut log) {
-                Ok(shipped) => {
-                    tell_gaps(&shipped);
+            let (shipped, done) = repository.ship(writing, (&name, self.reaches_ms_max), &mut log);
+            tell_gaps(&shipped);
+            match done {
+                Ok(()) => {
                     (segments, bytes) = (segments + shipped.segments, bytes + shipped.bytes);
                     if shipped.is_whole {
                         broken += usize::from(!shipped.gaps.is_empty());

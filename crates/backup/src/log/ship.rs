@@ -159,18 +159,24 @@ impl Shipping<'_> {
             return Ok(());
         };
         let listing = source.list(last.first_sequence)?;
-        let kept = listing.segments.iter().find(|segment| segment.first_sequence == last.first_sequence);
-        let is_same = match kept {
-            // It is too old to be kept; the next one tells whether it follows. One that begins within it is of another history, in which
-            // as many groups may be as in this one.
-            None => listing.segments.first().is_none_or(|first| first.first_sequence >= last.end_sequence),
+        let is_same = match same_place(&listing, &last) {
+            None => may_follow(&listing, &last),
             Some(kept) if (kept.number, kept.end_sequence) != (last.number, last.end_sequence) => false,
             Some(kept) => {
                 let (offset, bytes) = (last.bytes.saturating_sub(TAIL_BYTES), last.bytes.min(TAIL_BYTES));
                 match source.read(LogFile::Segment(kept.number), offset, bytes as usize) {
                     Err(Error::Unreadable(why)) => {
-                        self.begin_another(&format!("the node cannot read the segment before: {why}"));
+                        self.begin_behind(&last, &format!("the node cannot read the segment before: {why}"));
                         return Ok(());
+                    }
+                    Err(Error::Absent(why)) => {
+                        // It became too old to be kept a moment ago, or somebody has removed it.
+                        let listing = source.list(last.first_sequence)?;
+                        if same_place(&listing, &last).is_some() {
+                            self.begin_behind(&last, &format!("the node lost the segment before: {why}"));
+                            return Ok(());
+                        }
+                        may_follow(&listing, &last)
                     }
                     there => Some(there?) == self.tail(&last, offset, bytes as usize)?,
                 }
@@ -182,6 +188,12 @@ impl Shipping<'_> {
             );
         }
         Ok(())
+    }
+
+    /// Begins another chain behind a segment that is not compared. What the node keeps from before it is in the repository.
+    fn begin_behind(&mut self, last: &StoredSegment, why: &str) {
+        self.begin_another(why);
+        self.chain_from(last.end_sequence);
     }
 
     /// Bytes of a stored segment; `None` if it is gone, or shorter than it was.
@@ -356,6 +368,17 @@ impl Shipping<'_> {
             opened => opened.map_err(Error::io("open", &path)).map(|_| Some(*known)),
         }
     }
+}
+
+/// The segment of a node that begins where this one does.
+fn same_place<'l>(listing: &'l LogListing, last: &StoredSegment) -> Option<&'l KeptSegment> {
+    listing.segments.iter().find(|segment| segment.first_sequence == last.first_sequence)
+}
+
+/// Whether what a node keeps may follow a segment that is too old to be kept: the next one tells. One that begins within it is of another
+/// history, in which as many groups may be as in this one.
+fn may_follow(listing: &LogListing, last: &StoredSegment) -> bool {
+    listing.segments.first().is_none_or(|first| first.first_sequence >= last.end_sequence)
 }
 
 fn read_piece(source: &mut dyn LogSource, file: LogFile, offset: u64) -> Result<Vec<u8>, Error> {

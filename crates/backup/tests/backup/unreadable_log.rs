@@ -1,11 +1,12 @@
 use std::path::Path;
 
-use ladoga_backup::{Repository, Shipped};
+use ladoga_backup::{Error, LogListing, LogSource, Repository, Shipped};
 use ladoga_env::Env;
 use ladoga_env::sim::{Fault, Operation};
+use ladoga_storage::LogFile;
 
 use crate::support::{Machine, REPOSITORY};
-use crate::writer::{Writer, restored, span};
+use crate::writer::{KEEP_MS, NodeLog, Writer, restored, span};
 
 /// A node with a backup, and three segments behind it: in the second is a large value, too. Answers up to when the backup is, and
 /// how the names of the second begin.
@@ -68,10 +69,58 @@ fn a_log_begins_anew_if_the_node_cannot_read_the_segment_that_was_fetched_last()
     let last = writer.node.engine().kept_log(0, 99).last().expect("a segment").number;
     writer.write(5, Some(b"later"), 0);
     fail(&writer, Fault::io(), &format!("wal-kept/{last:06}"));
-    let gaps = writer.ship(&env).expect("the rest of it").gaps;
-    assert!(gaps[0].contains("cannot read the segment before"), "{gaps:?}");
+    let Shipped { segments, gaps, .. } = writer.ship(&env).expect("the rest of it");
+    assert!(gaps.len() == 1 && gaps[0].contains("cannot read the segment before"), "{gaps:?}");
+    assert_eq!(segments, 1, "what came before it is not fetched again");
     assert_eq!(writer.ship(&env).expect("nothing new").gaps, Vec::<String>::new());
     assert!(restored(&env, before_ms, "/before").expect("as before") == writer.model_at(before_ms));
+}
+
+/// Each attempt failed until the node was started again.
+#[test]
+fn a_log_begins_anew_if_the_node_lost_the_segment_that_was_fetched_last() {
+    let machine = Machine::new(89);
+    let env = machine.env();
+    let (mut writer, before_ms, _) = with_three_segments(&env);
+    writer.ship(&env).expect("a log");
+    let last = writer.node.engine().kept_log(0, 99).last().expect("a segment").number;
+    let path = writer.node.engine().kept_log_path(LogFile::Segment(last)).expect("it is listed");
+    writer.node.machine.env().disk.remove(&path).expect("it is there");
+    writer.write(5, Some(b"later"), 0);
+    let Shipped { segments, gaps, .. } = writer.ship(&env).expect("the rest of it");
+    assert!(gaps.len() == 1 && gaps[0].contains("lost the segment before"), "{gaps:?}");
+    assert_eq!(segments, 1);
+    assert_eq!(writer.ship(&env).expect("nothing new").gaps, Vec::<String>::new());
+    assert!(restored(&env, before_ms, "/before").expect("as before") == writer.model_at(before_ms));
+}
+
+/// A node on which the hour for which it keeps a segment ends just before a piece of it is asked for.
+struct Aging<'w>(NodeLog<'w>);
+
+impl LogSource for Aging<'_> {
+    fn list(&mut self, after: u64) -> Result<LogListing, Error> {
+        self.0.list(after)
+    }
+
+    fn read(&mut self, file: LogFile, offset: u64, bytes_max: usize) -> Result<Vec<u8>, Error> {
+        self.0.writer.pass_ms(KEEP_MS + 1);
+        self.0.writer.node.engine().step()?;
+        self.0.read(file, offset, bytes_max)
+    }
+}
+
+#[test]
+fn a_segment_that_is_kept_no_longer_when_it_is_compared_is_no_gap() {
+    let machine = Machine::new(90);
+    let env = machine.env();
+    let (writer, _, _) = with_three_segments(&env);
+    writer.ship(&env).expect("a log");
+    let (repository, writing) = Repository::create(&env.disk, Path::new(REPOSITORY)).expect("a repository");
+    let mut aging = Aging(writer.log());
+    let (shipped, done) = repository.ship(&writing, ("http://node", u64::MAX), &mut aging);
+    done.expect("nothing new");
+    assert_eq!(writer.node.engine().kept_log(0, 99), []);
+    assert_eq!((shipped.segments, shipped.gaps), (0, Vec::new()));
 }
 
 /// It was fetched again with each attempt.

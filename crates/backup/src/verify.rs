@@ -89,6 +89,7 @@ pub fn verify(repository: &Repository, progress: &mut dyn FnMut(Progress)) -> Re
 }
 
 /// What a problem is about.
+#[derive(PartialEq, Eq)]
 enum Subject {
     Backup(String),
     File(StoredName),
@@ -105,25 +106,50 @@ impl Problems {
         self.0.push((subject, error));
     }
 
+    /// The same, unless it is told already: a list is read several times, and may be unreadable from some time on.
+    fn push_once(&mut self, subject: Subject, error: Error) {
+        if !self.0.iter().any(|(told, _)| *told == subject) {
+            self.push(subject, error);
+        }
+    }
+
     /// Those that are about something that is still needed. A prune removes the list of a backup, or of a chain, before the files that
-    /// nothing else names: whatever it removed is named by nothing that is there now.
-    fn of_what_is_left(self, repository: &Repository) -> Result<Vec<Error>, Error> {
+    /// nothing else names: whatever it removed is named by nothing that is there now. A list that cannot be read may name anything.
+    fn of_what_is_left(mut self, repository: &Repository) -> Result<Vec<Error>, Error> {
         if self.0.is_empty() {
             return Ok(Vec::new());
         }
         let (ids, chains) = (repository.ids()?, repository.chains()?);
-        // Those that cannot be read name nothing, and their own problem is told.
-        let backups = ids.iter().filter_map(|id| repository.backup(id).ok());
-        let nodes = backups.flat_map(|backup| backup.nodes);
-        let files: BTreeSet<StoredName> = nodes.flat_map(|node| node.files).map(|file| file.stored).collect();
-        let whole: Vec<_> = chains.iter().filter_map(|&name| repository.chain(name).ok().flatten()).collect();
+        let (mut files, mut is_each_backup_read) = (BTreeSet::<StoredName>::new(), true);
+        for id in &ids {
+            match repository.backup(id) {
+                Ok(backup) => {
+                    files.extend(backup.nodes.iter().flat_map(|node| &node.files).map(|file| file.stored));
+                }
+                Err(Error::Unknown { .. }) => {}
+                Err(error) => {
+                    is_each_backup_read = false;
+                    self.push_once(Subject::Backup(id.clone()), error);
+                }
+            }
+        }
+        let (mut whole, mut is_each_chain_read) = (Vec::new(), true);
+        for name in &chains {
+            match repository.chain(*name) {
+                Ok(chain) => whole.extend(chain),
+                Err(error) => {
+                    is_each_chain_read = false;
+                    self.push_once(Subject::Chain(*name), error);
+                }
+            }
+        }
         let (log_dir, log_files) = (repository.log_dir(), files_of(&whole));
         let log_files: BTreeSet<PathBuf> = log_files.iter().map(|name| log_dir.join(name)).collect();
         let is_left = |subject: &Subject| match subject {
             Subject::Backup(id) => ids.contains(id),
-            Subject::File(name) => files.contains(name),
+            Subject::File(name) => !is_each_backup_read || files.contains(name),
             Subject::Chain(name) => chains.contains(name),
-            Subject::LogFile(path) => log_files.contains(path),
+            Subject::LogFile(path) => !is_each_chain_read || log_files.contains(path),
         };
         Ok(self.0.into_iter().filter(|(subject, _)| is_left(subject)).map(|(_, error)| error).collect())
     }
@@ -160,7 +186,15 @@ fn verify_log(
         }
     }
     for id in ids {
-        let Ok(backup) = repository.backup(id) else { continue };
+        let backup = match repository.backup(id) {
+            Ok(backup) => backup,
+            // It was pruned meanwhile.
+            Err(Error::Unknown { .. }) => continue,
+            Err(error) => {
+                problems.push_once(Subject::Backup(id.clone()), error);
+                continue;
+            }
+        };
         let has_log = |node: &NodeBackup| {
             node.log.is_none_or(|position| match chains.get(&position.chain) {
                 // It is told already.

@@ -3,10 +3,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use ladoga_backup::{Repository, prune, verify};
+use ladoga_env::sim::{Fault, Operation};
 use ladoga_env::{Disk, File, Lock, OpenMode};
 
 use crate::support::{Machine, REPOSITORY, repository};
-use crate::writer::{Writer, done};
+use crate::writer::{Writer, copy, done};
 
 type Hook = Box<dyn FnOnce() -> io::Result<()> + Send>;
 
@@ -175,4 +176,35 @@ fn a_backup_whose_log_is_gone_is_not_damaged() {
     let verified = verify(&repository, &mut |_| {}).expect("a repository");
     assert!(verified.problems.is_empty(), "{:?}", verified.problems);
     assert_eq!((verified.backups, verified.without_log), (2, ids));
+}
+
+/// A manifest, or the list of a log, that could be read no longer was passed over, with all that was wrong with what only it names.
+#[test]
+fn what_is_wrong_is_told_also_if_a_list_cannot_be_read_again() {
+    let first = Machine::new(94);
+    let _writer = written(&first);
+    let paths = first.disk.paths();
+    let is_in = |path: &Path, dir: &str| path.starts_with(Path::new(REPOSITORY).join(dir));
+    let of = |dir: &str, ending: Option<&str>| {
+        let is_of =
+            |path: &&PathBuf| is_in(path, dir) && path.extension().and_then(|it| it.to_str()) == ending;
+        paths.iter().filter(is_of).collect::<Vec<_>>()
+    };
+    for (damaged, gone, unread) in [
+        (of("files", None), vec![], "backups/backups/"),
+        (of("log", Some("wal")), vec![], ".json"),
+        (vec![], of("log", Some("json")), "backups/backups/"),
+    ] {
+        for count in 0..6 {
+            let machine = Machine::new(95);
+            copy(&first, &machine);
+            let repository = repository(&machine.env());
+            damaged.iter().for_each(|path| machine.disk.flip_bit(path, 100, 0).expect("a file"));
+            gone.iter().for_each(|path| machine.env().disk.remove(path).expect("a file"));
+            machine.disk.fail_operation(count, Fault::io().on(Operation::Open).on_path(unread).sticky());
+            let verified = verify(&repository, &mut |_| {}).expect("a repository");
+            let is_told = !verified.problems.is_empty() || !verified.without_log.is_empty();
+            assert!(is_told, "{damaged:?} {gone:?} {count}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{Read, Write, stderr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use ladoga_env::real::RealClock;
 use super::lines::{Input, REQUEST_MS_MAX, open};
 use super::patience::{Attempts, Patience, Trouble, is_passing};
 use super::record::{LargeRecord, key_and_conditions};
-use super::record_lines::{Pause, RecordLines, SentLine, Unanswered, not_imported};
+use super::record_lines::{Pause, RecordLines, SentLine, Unanswered, Window, not_imported};
 use super::tally::{AnswerLines, ProgressLine, Tally, reason_of, status_of};
 use super::{Failure, complain, counted, node_url};
 use crate::batch_arguments::ImportArguments;
@@ -44,6 +44,7 @@ struct Import {
     url: Url,
     input: Input,
     source: RecordLines,
+    window: Window,
     unanswered: Unanswered,
     tally: Tally,
     first_failed_line: Option<u64>,
@@ -58,6 +59,7 @@ impl Import {
             url,
             input: Input::of(input),
             source: RecordLines::default(),
+            window: Window::WHOLE,
             unanswered: Unanswered::default(),
             tally: Tally::default(),
             first_failed_line: None,
@@ -77,9 +79,10 @@ impl Import {
                     None => self.source.is_whole = true,
                 }
             }
-            let first = self.source.render(self.clock.wall_ms(), &self.unanswered);
+            let mut room = self.window.lines_max();
+            let first = self.source.render(self.clock.wall_ms(), &self.unanswered, &mut room);
             if !first.is_empty() {
-                self.send(first)?;
+                self.send(first, room)?;
             }
             if !self.source.again.is_empty() {
                 continue;
@@ -115,8 +118,9 @@ impl Import {
         Ok(())
     }
 
-    /// Sends `first` and what follows in one request, up to where the source stops or rests, or a line has to be sent again.
-    fn send(&mut self, first: Vec<u8>) -> Result<(), Failure> {
+    /// Sends `first` and what follows in one request, up to where the source stops or rests, or a line has to be sent again, and as long as
+    /// there is room for lines.
+    fn send(&mut self, first: Vec<u8>, mut room: usize) -> Result<(), Failure> {
         let Import { url, input, source, unanswered, tally, first_failed_line, progress, clock, .. } = self;
         let (unanswered, has_refused) = (&*unanswered, AtomicBool::new(false));
         let (before, mut refused) = (tally.answers, Refused::default());
@@ -128,14 +132,14 @@ impl Import {
             }
             // What follows would be refused as well, and has to be in memory until it is sent again.
             let is_over = has_refused.load(Ordering::Relaxed) || now_ms() - began_ms > REQUEST_MS_MAX;
-            if source.stop.is_some() || is_over {
+            if source.stop.is_some() || is_over || room == 0 {
                 return None;
             }
             match input.next(false)? {
                 Ok(chunk) => source.add(chunk),
                 Err(error) => source.stop = Some(Pause::Failed(error.into())),
             }
-            next = Some(source.render(clock.wall_ms(), unanswered));
+            next = Some(source.render(clock.wall_ms(), unanswered, &mut room));
         };
         let read = |response: Response| {
             if response.status != 200 {
@@ -146,7 +150,7 @@ impl Import {
                 answers.add(piece, |answer| match unanswered.pop() {
                     Some(line) if refused.takes(&line, answer, url) => {
                         has_refused.store(true, Ordering::Relaxed);
-                        refused.lines.push(line);
+                        refused.lines.push_back(line);
                     }
                     line => {
                         tally.count(answer);
@@ -166,8 +170,12 @@ impl Import {
             let reason = format!("{url} answered fewer lines than it was sent: line {number} has no answer");
             return Err(Failure::Failed(reason));
         }
+        let (done, has_refused) = (tally.answers - before, !refused.lines.is_empty());
+        self.window = self.window.after(done as usize, (room, has_refused));
+        // What this request had no room for comes behind what it had.
+        refused.lines.append(&mut source.again);
         source.again = refused.lines;
-        if tally.answers > before {
+        if done > 0 {
             self.attempts.succeeded();
         }
         refused.why.map_or(Ok(()), |(line, trouble)| {
@@ -180,7 +188,7 @@ impl Import {
 /// key counts.
 #[derive(Default)]
 struct Refused {
-    lines: Vec<SentLine>,
+    lines: VecDeque<SentLine>,
     keys: BTreeSet<Vec<u8>>,
     /// The first one, and what was said.
     why: Option<(u64, Trouble)>,
@@ -209,7 +217,7 @@ impl Refused {
     /// The same of a whole batch, which is answered by nothing else.
     fn take_all(&mut self, unanswered: &Unanswered, status: u16, trouble: Trouble) -> Result<(), Failure> {
         while let Some(line) = unanswered.pop() {
-            self.lines.push(line);
+            self.lines.push_back(line);
         }
         let has_conditions = |line: &SentLine| key_and_conditions(&line.text).is_some_and(|(_, has)| has);
         let has_conditions = self.lines.iter().any(has_conditions);
@@ -219,7 +227,7 @@ impl Refused {
             }
             Trouble::Lasting(failure) => Err(failure),
             trouble @ Trouble::Passing { .. } => {
-                let line = self.lines.first().map_or(0, |line| line.number);
+                let line = self.lines.front().map_or(0, |line| line.number);
                 self.why = Some((line, trouble));
                 Ok(())
             }

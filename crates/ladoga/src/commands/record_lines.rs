@@ -42,6 +42,29 @@ pub(super) enum Pause {
     Failed(Failure),
 }
 
+/// How many lines a request has at most. What arrives is paid for before it is refused because the rate of a token is used up: whoever sends
+/// all of it again each time uses the rate up with that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Window(usize);
+
+impl Window {
+    /// As many as there are.
+    pub(super) const WHOLE: Window = Window(usize::MAX);
+
+    pub(super) const fn lines_max(self) -> usize {
+        self.0
+    }
+
+    /// The next one, after a request in which so many lines were done, and there was room for so many more.
+    pub(super) fn after(self, done: usize, (room, has_refused): (usize, bool)) -> Window {
+        match (has_refused, room) {
+            (true, _) => Window(done.max(1)),
+            (false, 0) => Window(self.0.saturating_mul(2)),
+            (false, _) => self,
+        }
+    }
+}
+
 /// The lines of a file of records.
 #[derive(Default)]
 pub(super) struct RecordLines {
@@ -54,7 +77,7 @@ pub(super) struct RecordLines {
     pub(super) expired: u64,
     pub(super) stop: Option<Pause>,
     /// Lines before them that have to be sent again, in order.
-    pub(super) again: Vec<SentLine>,
+    pub(super) again: VecDeque<SentLine>,
 }
 
 impl RecordLines {
@@ -68,15 +91,18 @@ impl RecordLines {
         self.is_whole && !self.bytes.is_empty()
     }
 
-    /// Makes a part of a batch of the lines that are there, up to one that cannot be in it. What a record says about its expiry is made a
+    /// Makes a part of a batch of the lines that are there, up to one that cannot be in it, or as long as there is room for them. What a record says about its expiry is made a
     /// time to live only now, just before it is sent: it may have waited for long.
-    pub(super) fn render(&mut self, now_ms: u64, unanswered: &Unanswered) -> Vec<u8> {
+    pub(super) fn render(&mut self, now_ms: u64, unanswered: &Unanswered, room: &mut usize) -> Vec<u8> {
         let mut operations = Vec::new();
-        for SentLine { number, text } in std::mem::take(&mut self.again) {
+        while *room > 0
+            && let Some(SentLine { number, text }) = self.again.pop_front()
+        {
             match record(&text, now_ms) {
                 Ok(Record::Line(operation)) => {
                     operations.extend_from_slice(&operation);
                     unanswered.push(number, &text);
+                    *room -= 1;
                 }
                 // It was a line of a batch when it was sent: nothing but its time has changed.
                 _ => self.expired += 1,
@@ -87,12 +113,16 @@ impl RecordLines {
         }
         let mut done = 0;
         for line in self.bytes.split_inclusive(|&byte| byte == b'\n') {
+            if *room == 0 {
+                break;
+            }
             done += line.len();
             self.number += 1;
             match record(line, now_ms) {
                 Ok(Record::Line(operation)) => {
                     operations.extend_from_slice(&operation);
                     unanswered.push(self.number, line);
+                    *room -= 1;
                 }
                 Ok(Record::Large(record)) => {
                     self.stop = Some(Pause::Large(record));

@@ -59,7 +59,9 @@ impl Object {
         let bytes = wanted.max(needed).min(self.length - offset);
         let piece = self.client.get(&self.key, offset, bytes)?;
         if piece.tag != self.tag || piece.bytes.len() as u64 != bytes {
-            return Err(io::Error::new(ErrorKind::InvalidData, "it was written anew while it was read"));
+            // As a file on another machine that has been replaced: who opens it again has the new one.
+            let what = "it was written anew while it was read";
+            return Err(io::Error::new(ErrorKind::StaleNetworkFileHandle, what));
         }
         let next_bytes = if is_next { (2 * wanted).min(WINDOW_BYTES_MAX) } else { WINDOW_BYTES_MIN };
         *window = Window { offset, bytes: piece.bytes, next_bytes };

@@ -39,6 +39,8 @@ const LOCK: &str = "LOCK";
 const MARKER_BYTES_MAX: u64 = 64;
 /// The longest manifest that is read, and so the longest that is written: of millions of files.
 pub(crate) const MANIFEST_BYTES_MAX: u64 = if cfg!(test) { 64 << 10 } else { 512 << 20 };
+/// How often a list is opened that is replaced while it is read. A log's is about once in 64 MiB that are fetched.
+const READ_ATTEMPTS: u32 = 5;
 /// What to do if a manifest would be longer.
 const TOO_MANY_FILES: &str =
     "there are too many files for one backup. `ladoga export` has all records of a store of any size";
@@ -250,7 +252,18 @@ impl Repository {
         self.backups_dir().join(format!("{id}.json"))
     }
 
+    /// Reads a short file as a whole. One in a bucket, or on another machine, may be replaced between two reads of it.
     pub(crate) fn read_small(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
+        let mut attempts = 1;
+        loop {
+            match self.read_once(path, bytes_max) {
+                Err(Error::Io { error, .. }) if is_stale(&error) && attempts < READ_ATTEMPTS => attempts += 1,
+                read => return read,
+            }
+        }
+    }
+
+    fn read_once(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
         let file = self.disk.open(path, OpenMode::Read).map_err(Error::io("open", path))?;
         let length = file.len().map_err(Error::io("measure", path))?;
         if length > bytes_max {
@@ -272,6 +285,10 @@ fn expect_readable(path: &Path, bytes: u64, advice: &'static str) -> Result<(), 
 
 pub(crate) fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn is_stale(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::StaleNetworkFileHandle
 }
 
 /// Some moment whose name is not before this name. Names have the width of years up to 9999.

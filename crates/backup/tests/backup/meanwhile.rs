@@ -208,3 +208,21 @@ fn what_is_wrong_is_told_also_if_a_list_cannot_be_read_again() {
         }
     }
 }
+
+/// In a bucket, a list of a log that is written anew just then was told as a problem, and the manual says to remove what is.
+#[test]
+fn a_list_that_is_replaced_while_it_is_read_is_read_again() {
+    let machine = Machine::new(96);
+    let _writer = written(&machine);
+    for is_it in [
+        |path: &Path| path.starts_with(Path::new(REPOSITORY).join("backups")),
+        |path: &Path| {
+            path.extension().is_some_and(|it| it == "json")
+                && path.parent().is_some_and(|dir| dir.ends_with("log"))
+        },
+    ] {
+        let replaced = hooked(&machine, is_it, || Err(io::ErrorKind::StaleNetworkFileHandle.into()));
+        let problems = verify(&replaced, &mut |_| {}).expect("a repository").problems;
+        assert!(problems.is_empty(), "{problems:?}");
+    }
+}

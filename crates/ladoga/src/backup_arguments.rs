@@ -92,8 +92,8 @@ const VERIFY_HELP: &str = "\
 Each problem is one line on standard error, with its file and its offset. Files that no backup names are counted: an interrupted backup
 leaves some, and so does a backup whose file below backups/ was removed, which cannot be told otherwise.
 
-Exit codes: 0 if everything is as it was written; 1 if it is not, or cannot be read, or there is no backup; 2 if the command line is
-wrong.";
+Exit codes: 0 if everything is as it was written; 1 if it is not, or cannot be read, or a backup is without the log behind it, or there is
+no backup; 2 if the command line is wrong.";
 
 const PRUNE_HELP: &str = "\
 Several nodes or clusters may share a repository: each keeps its newest. A node or cluster that is gone keeps them for good; to be rid of

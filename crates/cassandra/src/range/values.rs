@@ -11,8 +11,8 @@ use crate::failure::unreachable;
 use crate::read::{Part, inline};
 use crate::row::Mark;
 
-/// Rows with their values, by key.
-type Found = HashMap<Bytes, (Mark, Column)>;
+/// Rows with their values, by bucket and key: a key may be in two buckets.
+type Found = HashMap<(i32, Bytes), (Mark, Column)>;
 
 /// The values of so many rows of a bucket are read at a time, as many as a page has.
 const KEYS_MAX: usize = 64;
@@ -40,7 +40,7 @@ impl At {
         let wanted = wanted(rows.iter().map(|MergedRow { bucket, row }| (*bucket, row)));
         let mut found = self.found(wanted).await?;
         let rows = rows.into_iter().filter_map(|MergedRow { bucket, row }| {
-            let row = with_value(row, &mut found).transpose()?;
+            let row = with_value((bucket, row), &mut found).transpose()?;
             Some(row.map(|row| MergedRow { bucket, row }))
         });
         rows.collect()
@@ -49,7 +49,7 @@ impl At {
     /// The same of rows of one bucket.
     pub(super) async fn values_in(self, bucket: i32, rows: Vec<Record>) -> Result<Vec<Record>, Error> {
         let mut found = self.found(wanted(rows.iter().map(|row| (bucket, row)))).await?;
-        rows.into_iter().filter_map(|row| with_value(row, &mut found).transpose()).collect()
+        rows.into_iter().filter_map(|row| with_value((bucket, row), &mut found).transpose()).collect()
     }
 
     /// The record of a value in pieces whose turn has come, if there is one still. Those before it may have taken hours, and pieces are
@@ -79,7 +79,7 @@ impl At {
             let (key, etag, value) = row.map_err(|error| wrong(&error))?;
             if let Some(etag) = etag {
                 let mark = self.mark_of(&key, &etag)?;
-                found.insert(key, (mark, value));
+                found.insert((bucket, key), (mark, value));
             }
         }
         Ok(found)
@@ -87,12 +87,12 @@ impl At {
 }
 
 /// The row as it was found, if its value was not read before; none if it is there no more.
-fn with_value(row: Record, found: &mut Found) -> Result<Option<Record>, Error> {
+fn with_value((bucket, row): (i32, Record), found: &mut Found) -> Result<Option<Record>, Error> {
     if row.unread_bytes().is_none() {
         return Ok(Some(row));
     }
-    let Some((mark, value)) = found.remove(&row.key) else { return Ok(None) };
-    let mut row = Record::unread(row.key, mark);
+    let Some(((_, key), (mark, value))) = found.remove_entry(&(bucket, row.key)) else { return Ok(None) };
+    let mut row = Record::unread(key, mark);
     if row.unread_bytes().is_some() {
         row.value = RecordValue::Inline(inline(&row.key, value, &mark)?);
     }

@@ -22,3 +22,18 @@ fn the_rows_that_are_wanted_are_asked_for_some_at_a_time_and_no_others() {
     let even = (0..200).step_by(2).map(|number| Bytes::from(format!("{number:03}")));
     assert!(wanted.iter().skip(1).flat_map(|(_, keys)| keys).eq(&even.collect::<Vec<_>>()));
 }
+
+/// One of them was left out.
+#[test]
+fn a_key_that_is_in_two_buckets_has_the_value_of_each() {
+    let mut found = Found::new();
+    for (bucket, value) in [(1, b"001"), (3, b"003")] {
+        let Record { key, mark, .. } = row(7, false);
+        found.insert((bucket, key), (mark, Some(Bytes::from_static(value))));
+    }
+    for (bucket, expected) in [(1, "1"), (3, "3")] {
+        let read = with_value((bucket, row(7, false)), &mut found).expect("a value").expect("it is there");
+        let RecordValue::Inline(value) = read.value else { panic!("it is short") };
+        assert_eq!(value, expected);
+    }
+}

@@ -7,7 +7,8 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::keyspace::UploadName;
 use crate::upload::age_ms;
 
-/// So many are noted in a keyspace, in some 35 MB: as many as a table of that size holds. Others wait for a later look.
+/// So many are noted in a keyspace, in some 35 MB: as many as a table of that size holds. What a look finds first is beside them until it
+/// ends: 100 MB in all. Others wait for a later look.
 const UNNAMED_MAX: usize = (1 << 20) / 8 * 7;
 
 /// A large value: a hash of what names it. Keys can be long, and there are many.

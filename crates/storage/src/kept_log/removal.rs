@@ -18,8 +18,12 @@ impl KeptLog {
     pub(crate) fn remove_old(&self) {
         self.shorten_others();
         let _changing = self.changing.lock();
-        // It was told when it failed first.
-        _ = self.remove_left(|_| true);
+        // That there is no descriptor was told when it failed first.
+        if let Err(error) = self.remove_left(|_| true)
+            && !error.is_out_of_descriptors()
+        {
+            tracing::warn!(%error, "could not remove log that was kept");
+        }
         let old = std::iter::from_fn(|| self.take_old()).take(REMOVED_AT_ONCE).collect();
         self.remove(old);
     }
@@ -127,7 +131,8 @@ impl KeptLog {
                 // If the directory could not be opened, nothing was synced. Otherwise, another sync may succeed although the segments
                 // are there again after a power cut: their large values stay until the store is opened again.
                 if !error.is_out_of_descriptors() {
-                    removed.clear();
+                    let mut sizes = self.sizes.lock();
+                    removed.drain(..).flat_map(|kept| kept.larges).for_each(|large| sizes.set_stuck(large));
                 }
                 result = Err(error);
             }

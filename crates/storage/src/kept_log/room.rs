@@ -20,7 +20,7 @@ pub(crate) struct RoomLimits {
 #[derive(Default)]
 pub(super) struct AwaitedRoom {
     bytes: u64,
-    /// Since when the first of it is awaited.
+    /// When something was removed last: to remove much takes a while.
     since_ns: u64,
     /// What was free at the last look.
     free_bytes: u64,
@@ -42,9 +42,7 @@ impl AwaitedRoom {
 
     /// So much more was removed.
     pub(super) const fn add(&mut self, bytes: u64, now_ns: u64) {
-        if self.bytes == 0 {
-            self.since_ns = now_ns;
-        }
+        self.since_ns = now_ns;
         self.bytes = self.bytes.saturating_add(bytes);
     }
 }

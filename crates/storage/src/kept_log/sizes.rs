@@ -57,6 +57,14 @@ impl KeptSizes {
         }
     }
 
+    /// It stays until the store is opened again: no removal gives its room back.
+    pub(crate) fn set_stuck(&mut self, file: u64) {
+        if let Some(large) = self.larges.get_mut(&file).filter(|large| !large.is_used) {
+            large.is_used = true;
+            self.unused_bytes -= large.bytes;
+        }
+    }
+
     /// Those are not used that `is_used` does not know.
     pub(crate) fn set_all_unused_but(&mut self, is_used: impl Fn(u64) -> bool) {
         let unused: Vec<u64> = self.larges.keys().copied().filter(|&file| !is_used(file)).collect();

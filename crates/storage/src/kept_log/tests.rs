@@ -22,12 +22,15 @@ struct Watched {
     free_bytes: AtomicU64,
     /// By how much that grows with each name that is removed.
     shown_bytes: AtomicU64,
+    /// Which clock goes on while a name is removed.
+    slow: OnceLock<SimClock>,
 }
 
 impl Watched {
     fn new(disk: SimDisk, free_bytes: u64) -> Arc<Watched> {
         let (free_bytes, shown_bytes) = (AtomicU64::new(free_bytes), AtomicU64::new(0));
-        Arc::new(Watched { disk, kept: OnceLock::new(), changes: AtomicU64::new(0), free_bytes, shown_bytes })
+        let (kept, changes, slow) = (OnceLock::new(), AtomicU64::new(0), OnceLock::new());
+        Arc::new(Watched { disk, kept, changes, free_bytes, shown_bytes, slow })
     }
 
     fn note(&self, path: &Path) {
@@ -57,6 +60,9 @@ impl Disk for Watched {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.note(path);
+        if let Some(clock) = self.slow.get() {
+            clock.advance(TICK / 2);
+        }
         self.free_bytes.fetch_add(self.shown_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
         self.disk.remove(path)
     }
@@ -271,6 +277,16 @@ fn a_full_disk_that_shows_room_late_takes_what_it_lacks_once_a_tick() {
     assert_eq!([left(), left()], [8, 8]);
 }
 
+/// All of it went: what had gone first counted no more once that took longer than a tick.
+#[test]
+fn a_full_disk_that_takes_its_time_takes_no_more_than_it_lacks() {
+    let store = NearlyFull::new(0);
+    assert!(store.disk.slow.set(store.clock.clone()).is_ok());
+    let limits = RoomLimits { reserve_bytes: 100, wanted_bytes: 99 + 4 * SEGMENT_BYTES };
+    store.kept.make_room(99, limits, &|| Some(99));
+    assert_eq!(store.count(), 6);
+}
+
 /// Each of them removed a segment.
 #[test]
 fn who_finds_what_another_one_makes_room_for_removes_nothing() {
@@ -278,6 +294,19 @@ fn who_finds_what_another_one_makes_room_for_removes_nothing() {
     let limits = RoomLimits { reserve_bytes: 0, wanted_bytes: 100 };
     assert_eq!(store.kept.make_room(99, limits, &|| Some(100)), 100);
     assert_eq!(store.count(), 10);
+}
+
+/// A large value was admitted for its room, which no removal gives.
+#[test]
+fn what_nobody_removes_any_more_is_no_room() {
+    let store = NearlyFull::new(1 << 20);
+    let room = || store.kept.sizes.lock().room_bytes();
+    let (before, bytes) = (room(), store.kept.statistics().bytes);
+    store.disk.disk.fail_operation(0, Fault::io().on(Operation::SyncDir));
+    store.kept.make_room(0, RoomLimits { reserve_bytes: 0, wanted_bytes: 1 }, &|| None);
+    store.disk.disk.clear_faults();
+    assert_eq!(before - room(), SEGMENT_BYTES + (1 << 20), "of a segment and of its large value");
+    assert_eq!(bytes - store.kept.statistics().bytes, SEGMENT_BYTES, "the large value is still there");
 }
 
 /// All of them went for a lack of half a large value, as only their own few bytes counted.

@@ -13,10 +13,14 @@ const KEYS_OF_PAGE: u32 = 100;
 const LAST: u32 = PAGES * KEYS_OF_PAGE - 1;
 const STAMP: Stamp = Stamp::new(Version { timestamp: 1, node: 0 });
 
+fn tree() -> MerkleTree {
+    let nodes = NodeList::first((0..3).map(|n| format!("http://node-{n}"))).expect("a list");
+    MerkleTree::new(Arc::new(Placement::of(&nodes)), 3, NodeId(0), 64 << 20)
+}
+
 /// Pulls pages of keys. Those for which this is true are left out before they are looked up, fetched or written.
 fn pulled(is_left_out: [fn(u32) -> bool; 3]) -> (BTreeSet<u32>, PullStep<Vec<u8>>) {
-    let nodes = NodeList::first((0..3).map(|n| format!("http://node-{n}"))).expect("a list");
-    let tree = MerkleTree::new(Arc::new(Placement::of(&nodes)), 3, NodeId(0), 64 << 20);
+    let tree = tree();
     let number_of = |key: &Vec<u8>| u32::from_be_bytes(key[..].try_into().expect("four bytes"));
     let [unread, ungiven, unwritten] = is_left_out;
     let (mut steps, mut applied, mut pages) = (VecDeque::new(), BTreeSet::new(), 0);
@@ -53,6 +57,20 @@ fn pulled(is_left_out: [fn(u32) -> bool; 3]) -> (BTreeSet<u32>, PullStep<Vec<u8>
             step => panic!("{step:?}"),
         }
     }
+}
+
+/// What was left out took the place of another one, which was waited for without end.
+#[test]
+fn a_page_that_has_a_key_twice_ends_it() {
+    let tree = tree();
+    let (mut steps, key) = (Vec::new(), 0_u32.to_be_bytes().to_vec());
+    let mut pull = SyncSession::of_everything(NodeId(1), u64::MAX, &tree, |step| steps.push(step));
+    let mark = CellMark { stamp: STAMP, is_tombstone: false };
+    let entries = vec![KeyVersion { key, mark }; 2];
+    let [PullStep::Ask(number, _)] = steps[..] else { panic!("{steps:?}") };
+    steps.clear();
+    pull.answered(number, PullResponse::List { entries, next: None }, &tree, |step| steps.push(step));
+    assert_eq!(steps, [PullStep::Failed(PullFailure::Malformed)]);
 }
 
 /// The first of them ended it, and what was behind that never came.

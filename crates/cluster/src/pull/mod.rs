@@ -19,7 +19,7 @@ pub use messages::{
 };
 pub use steps::{Prune, PullFailure, PullProgress, PullStep};
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use ladoga_model::{Cell, CellMark, Version};
 
@@ -288,7 +288,9 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
         step: &mut impl FnMut(PullStep<B>),
     ) {
         let is_progress = next.is_none() || next != self.after;
-        if !matches!(self.state, State::Listing) || !is_progress {
+        // Of two that are the same, nobody could say which of them an event is about.
+        let keys: HashSet<&[u8]> = entries.iter().map(|listed| listed.key.as_ref()).collect();
+        if !matches!(self.state, State::Listing) || !is_progress || keys.len() < entries.len() {
             return self.fail(PullFailure::Malformed, step);
         }
         if self.prune_before > 0 {

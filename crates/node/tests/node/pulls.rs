@@ -59,7 +59,7 @@ pub(crate) fn shown_with(
     })
 }
 
-fn read(value: Option<Value<Bytes, u64>>) -> Answer {
+pub(crate) fn read(value: Option<Value<Bytes, u64>>) -> Answer {
     let cell = Some(SentCell::Whole(Cell { stamp: STAMP, value }));
     Answer::Read(ReadAnswer { cell, is_whole: true })
 }

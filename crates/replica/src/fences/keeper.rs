@@ -269,6 +269,11 @@ impl FenceKeeper {
         self.state.lock().fences.newest(key_hash)
     }
 
+    /// Whether a promise keeps a version of the key out now.
+    pub(crate) fn keeps_out(&self, key_hash: u64, version: Version) -> bool {
+        !self.is_open_to(version.timestamp) && self.state.lock().fences.refusing(key_hash, version).is_some()
+    }
+
     /// No promise is newer; 0 if there are none.
     pub(crate) fn newest_timestamp(&self) -> u64 {
         self.newest.load(Ordering::Acquire)

@@ -4,17 +4,19 @@ use bytes::Bytes;
 use ladoga_cluster::{NodeId, Partition, Prune, Refusal, WriteAnswer};
 use ladoga_model::{Stamp, Version};
 
-use super::fenced;
+use super::fenced::{self, Patience};
 use crate::own::replica;
 use crate::own::{OwnReplica, refusal};
 use crate::wire::{Record, put_mark, take_record};
 use ladoga_local::store::{LocalStore, Store};
 
-/// Deletes here what a peer should hold and does not have: see [`Prune`]. Answers the keys of which promises keep that out.
+/// Deletes here what a peer should hold and does not have: see [`Prune`]. Answers the keys of which promises keep that out. All of them
+/// share the patience: everything else waits meanwhile.
 pub(super) async fn prune<S: Store>(
     replica: &Rc<OwnReplica<S>>,
     peer: NodeId,
     prune: &Prune<Bytes>,
+    patience: &mut Patience,
 ) -> Result<Vec<Bytes>, Refusal> {
     let cluster = &replica.cluster;
     let mut promised = Vec::new();
@@ -32,15 +34,16 @@ pub(super) async fn prune<S: Store>(
             cluster.pace.draw_cell(0).await;
             // Newer than the value, and than nothing else.
             let stamp = Stamp::new(Version { node: u16::MAX, ..cell.stamp.version });
-            match replica::apply_pulled(replica, (&key, stamp, None)).await {
-                Ok(WriteAnswer::Fenced { fence }) => {
-                    let kept_out = (stamp.version, cell.stamp.copies);
-                    if !fenced::replace(replica, &key, kept_out, fence).await? {
-                        promised.push(key);
-                    }
+            let delete = async || match replica::apply_pulled(replica, (&key, stamp, None)).await {
+                // It is not missed: see `ladoga_cluster::SyncSession::applied`.
+                Err(Refusal::TooOld { .. }) => Ok(WriteAnswer::Applied),
+                deleted => deleted,
+            };
+            if let WriteAnswer::Fenced { fence } = delete().await? {
+                let kept_out = Stamp { copies: cell.stamp.copies, ..stamp };
+                if !fenced::replace(replica, (&key, kept_out), fence, patience, delete).await? {
+                    promised.push(key);
                 }
-                Ok(_) | Err(Refusal::TooOld { .. }) => {}
-                Err(refusal) => return Err(refusal),
             }
         }
     }

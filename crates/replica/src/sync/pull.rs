@@ -11,10 +11,10 @@ use ladoga_cluster::{
     NodeId, Origin, PullFailure, PullProgress, PullRequest, PullResponse, PullStep, Refusal, SentCell,
     SyncSession, WriteAnswer,
 };
-use ladoga_model::{Cell, Quote, Stamp, Value, Version};
+use ladoga_model::{Cell, Quote, Value, Version};
 use tokio::sync::mpsc;
 
-use super::fenced;
+use super::fenced::{self, Patience};
 use super::prune::prune;
 use crate::coordinate::{self, ASK_AGAIN_AFTER_MS, NotTaken};
 use crate::link::{PeerError, PeerLink};
@@ -61,6 +61,8 @@ impl<S: Store> Puller<'_, S> {
         let pull = self.stability.tree.with(|tree| begin(peer, before, tree, |step| steps.push_back(step)));
         let mut pull = pull.ok_or_else(too_late)?.pruning(self.stability.prune_before(peer));
         let (mut applied_before, mut first_left_out) = (0, None);
+        // With what is kept out of what this deletes.
+        let mut patience = Patience::of(self.replica);
         loop {
             while let Some(step) = steps.pop_front() {
                 match step {
@@ -74,7 +76,7 @@ impl<S: Store> Puller<'_, S> {
                     PullStep::Look(key) => self.look(&send, key),
                     PullStep::Apply(key, cell) => self.apply(&send, peer, (key, cell)).await,
                     PullStep::Prune(of) => {
-                        let pruned = prune(self.replica, peer, &of).await;
+                        let pruned = prune(self.replica, peer, &of, &mut patience).await;
                         if let Ok([key, ..]) = pruned.as_deref() {
                             first_left_out.get_or_insert_with(|| left_out(key, &fenced::UNDER_WAY));
                         }
@@ -188,17 +190,23 @@ impl<S: Store> Puller<'_, S> {
         let turn = cluster.copy_turns.pull(cell.value.as_ref()).await;
         let (replica, send, leaves_promised) = (Rc::clone(self.replica), send.clone(), self.leaves_promised);
         tokio::task::spawn_local(async move {
-            let stamp = cell.stamp;
-            let written = write(&replica, peer, &key, cell).await;
+            let mut written = write(&replica, peer, &key, &cell).await;
             drop(turn);
+            if let Ok(WriteAnswer::Fenced { fence }) = written {
+                if leaves_promised {
+                    fenced::take_over(&replica, &key, cell.stamp.copies, fence).await;
+                    written = Ok(WriteAnswer::Applied);
+                } else {
+                    written = replace(&replica, peer, (&key, &cell), fence).await;
+                }
+            }
             let _ = send.send(match written {
                 // That something newer is here is as good.
                 Ok(WriteAnswer::Applied | WriteAnswer::Superseded { .. }) => Event::Applied(key, Ok(())),
-                Ok(WriteAnswer::Fenced { fence }) if leaves_promised => {
-                    fenced::take_over(&replica, &key, stamp.copies, fence).await;
-                    Event::Applied(key, Ok(()))
+                Ok(WriteAnswer::Fenced { .. }) => {
+                    let why = left_out(&key, &fenced::UNDER_WAY);
+                    Event::LeftOut(key, why)
                 }
-                Ok(WriteAnswer::Fenced { fence }) => kept_out(&replica, key, stamp, fence).await,
                 Err(NotTaken::Here(refusal)) => Event::Applied(key, Err(refusal)),
                 Err(NotTaken::Gone) => Event::Gone(key),
                 Err(NotTaken::BySource(StoreError::Unreadable { reason })) => {
@@ -224,26 +232,31 @@ fn left_out(key: &[u8], why: &dyn std::fmt::Display) -> String {
     format!("{}: {why}", Quote::of(key))
 }
 
-/// A promise keeps a cell out.
-async fn kept_out<S: Store>(replica: &Rc<OwnReplica<S>>, key: Bytes, stamp: Stamp, fence: Version) -> Event {
-    match fenced::replace(replica, &key, (stamp.version, stamp.copies), fence).await {
-        Ok(true) => Event::Applied(key, Ok(())),
-        Ok(false) => {
-            let why = left_out(&key, &fenced::UNDER_WAY);
-            Event::LeftOut(key, why)
-        }
-        Err(refusal) => Event::Applied(key, Err(refusal)),
-    }
+/// A promise keeps a cell out, which is tried again: in a turn of its own, as nobody is to wait for a turn meanwhile.
+async fn replace<S: Store>(
+    replica: &Rc<OwnReplica<S>>,
+    peer: NodeId,
+    (key, cell): (&Bytes, &PeerCell),
+    fence: Version,
+) -> Result<WriteAnswer, NotTaken> {
+    let in_turn = async || {
+        let _turn = replica.cluster.copy_turns.pull(cell.value.as_ref()).await;
+        write(replica, peer, key, cell).await
+    };
+    let mut patience = Patience::of(replica);
+    let is_here = fenced::replace(replica, (key, cell.stamp), fence, &mut patience, in_turn).await?;
+    Ok(if is_here { WriteAnswer::Applied } else { WriteAnswer::Fenced { fence } })
 }
 
 async fn write<S: Store>(
     replica: &Rc<OwnReplica<S>>,
     peer: NodeId,
     key: &Bytes,
-    Cell { stamp, value }: PeerCell,
+    Cell { stamp, value }: &PeerCell,
 ) -> Result<WriteAnswer, NotTaken> {
+    let stamp = *stamp;
     Ok(match value {
-        Some(Value::Large(bytes)) => coordinate::take_large(replica, peer, key, (stamp, bytes)).await?,
+        Some(Value::Large(bytes)) => coordinate::take_large(replica, peer, key, (stamp, *bytes)).await?,
         Some(Value::Inline(value)) => replica::apply_pulled(replica, (key, stamp, Some(&value[..]))).await?,
         None => replica::apply_pulled(replica, (key, stamp, None)).await?,
     })

@@ -143,6 +143,28 @@ fn what_many_coordinators_that_are_gone_keep_out_is_taken_over() {
     assert_eq!(copied(&cluster), KEYS as u64);
 }
 
+/// Each of them was asked for, for half a minute if all places were taken, and nothing else was compared meanwhile.
+#[test]
+fn a_peer_that_gives_no_large_value_ends_the_pull() {
+    const KEYS: usize = 100;
+    let cluster = with_time(2, PATIENCE_MS);
+    let [source, other] = &cluster.peers[..] else { panic!("two peers") };
+    begin_repair(&cluster);
+    let (began, mut opened) = (Deadline::begins(), 0);
+    while cluster.report()["repair"]["completed"] != 1 {
+        assert!(!began.is_over(), "it does not go on");
+        while answer_soon(source, |request| {
+            opened += usize::from(opens(request).is_some());
+            let refusal = opens(request).map(|()| Answer::Refused(Refusal::StoreFailed));
+            refusal.or_else(|| shown_with(request, KEYS, Some(&Value::Large(BYTES as u64))))
+        }) {}
+        while answer_soon(other, |request| opens(request).map(|()| Answer::Gone)) {}
+    }
+    let report = cluster.report();
+    let error = report["repair"]["error"].as_str().expect("it gives none");
+    assert!(opened < KEYS && !error.contains("still missing"), "{opened}: {error}");
+}
+
 /// One damaged block of the node's own kept it from taking over anything behind that.
 #[test]
 fn what_the_node_cannot_look_up_is_named_and_all_else_is_compared() {

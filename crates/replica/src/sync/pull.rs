@@ -212,10 +212,8 @@ impl<S: Store> Puller<'_, S> {
                 Err(NotTaken::BySource(StoreError::Unreadable { reason })) => {
                     unreadable(&replica, key, &format!("{reason}, and no other node gave it"))
                 }
-                Err(NotTaken::BySource(error)) => {
-                    let why = left_out(&key, &error);
-                    Event::LeftOut(key, why)
-                }
+                // It would be the same with the next one, and each is waited for.
+                Err(NotTaken::BySource(error)) => Event::Lost(error.to_string()),
             });
         });
     }

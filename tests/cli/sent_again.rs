@@ -109,9 +109,10 @@ fn records_that_are_refused_for_now_are_sent_again_in_their_order() {
     assert_eq!(imported.stderr, "5 records stored\n");
     let requests: Vec<_> = server.requests().iter().map(|body| records(body)).collect();
     let all = pairs(&[("a", "1"), ("b", "2"), ("c", "3"), ("b", "4"), ("d", "5")]);
-    // The last one of b was stored, and is not to be what was there before it. Two others were done, so two are sent next.
+    // The last one of b was stored, and is not to be what was there before it. The rate had room for four, so all three are sent next.
     let (first, last) = (pairs(&[("b", "2")]), pairs(&[("b", "4")]));
-    let (again, rest) = ([&*first, &*last].concat(), pairs(&[("b", "4"), ("d", "5")]));
+    let rest = pairs(&[("b", "4"), ("d", "5")]);
+    let again = [&*first, &*rest].concat();
     assert_eq!(requests, [all, again, first, rest, last]);
 }
 

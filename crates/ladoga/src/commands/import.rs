@@ -1,4 +1,3 @@
-use std::collections::{BTreeSet, VecDeque};
 use std::io::{Read, Write, stderr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -7,10 +6,12 @@ use ladoga_env::Clock;
 use ladoga_env::real::RealClock;
 
 use super::lines::{Input, REQUEST_MS_MAX, open};
-use super::patience::{Attempts, Patience, Trouble, is_passing};
-use super::record::{LargeRecord, key_and_conditions};
-use super::record_lines::{Pause, RecordLines, SentLine, Unanswered, Window, not_imported};
-use super::tally::{AnswerLines, ProgressLine, Tally, reason_of, status_of};
+use super::patience::{Attempts, Patience, Trouble};
+use super::record::LargeRecord;
+use super::record_lines::{
+    Pause, RecordLines, Refused, SentLine, Unanswered, Window, is_worth_another, not_imported,
+};
+use super::tally::{AnswerLines, ProgressLine, Tally};
 use super::{Failure, complain, counted, node_url};
 use crate::batch_arguments::ImportArguments;
 use crate::client::{Response, TEXT, Url, exchange};
@@ -170,8 +171,8 @@ impl Import {
             let reason = format!("{url} answered fewer lines than it was sent: line {number} has no answer");
             return Err(Failure::Failed(reason));
         }
-        let (done, has_refused) = (tally.answers - before, !refused.lines.is_empty());
-        self.window = self.window.after(done as usize, (room, has_refused));
+        let done = tally.answers - before;
+        self.window = refused.window_after(self.window, done as usize, room);
         // What this request had no room for comes behind what it had.
         refused.lines.append(&mut source.again);
         source.again = refused.lines;
@@ -182,62 +183,6 @@ impl Import {
             self.attempts.failed(trouble).map_err(|failure| about(line, failure))
         })
     }
-}
-
-/// What has to be sent again: lines that were refused for now, and those behind them that are about the same keys, so that the last one of a
-/// key counts.
-#[derive(Default)]
-struct Refused {
-    lines: VecDeque<SentLine>,
-    keys: BTreeSet<Vec<u8>>,
-    /// The first one, and what was said.
-    why: Option<(u64, Trouble)>,
-}
-
-impl Refused {
-    /// Whether this line has to be sent again.
-    fn takes(&mut self, line: &SentLine, answer: &[u8], url: &Url) -> bool {
-        let status = status_of(answer).filter(|&status| is_passing(status));
-        if status.is_none() && self.keys.is_empty() {
-            return false;
-        }
-        let (key, has_conditions) = key_and_conditions(&line.text).unwrap_or_default();
-        match status {
-            Some(status) if is_worth_another(status, has_conditions) => {
-                let reason = reason_of(answer).unwrap_or_else(|| "it does not say why".to_owned());
-                let reason = format!("{url} answered {status}: {reason}");
-                self.why.get_or_insert_with(|| (line.number, Trouble::of_status(status, reason, None)));
-                self.keys.insert(key);
-                true
-            }
-            _ => self.keys.contains(&key),
-        }
-    }
-
-    /// The same of a whole batch, which is answered by nothing else.
-    fn take_all(&mut self, unanswered: &Unanswered, status: u16, trouble: Trouble) -> Result<(), Failure> {
-        while let Some(line) = unanswered.pop() {
-            self.lines.push_back(line);
-        }
-        let has_conditions = |line: &SentLine| key_and_conditions(&line.text).is_some_and(|(_, has)| has);
-        let has_conditions = self.lines.iter().any(has_conditions);
-        match trouble {
-            Trouble::Passing { reason, .. } if !is_worth_another(status, has_conditions) => {
-                Err(Failure::Failed(reason))
-            }
-            Trouble::Lasting(failure) => Err(failure),
-            trouble @ Trouble::Passing { .. } => {
-                let line = self.lines.front().map_or(0, |line| line.number);
-                self.why = Some((line, trouble));
-                Ok(())
-            }
-        }
-    }
-}
-
-/// Whether a record that got this answer is sent again. With a condition, only if it was certainly not stored: else it would not be met.
-const fn is_worth_another(status: u16, has_conditions: bool) -> bool {
-    is_passing(status) && (!has_conditions || matches!(status, 429 | 503))
 }
 
 fn about(line: u64, failure: Failure) -> Failure {

@@ -1,12 +1,17 @@
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Failure;
 use super::lines::Chunk;
-use super::record::{LargeRecord, Record, record};
+use super::patience::{Trouble, is_passing};
+use super::record::{LargeRecord, Record, key_and_conditions, record};
+use super::tally::{reason_of, status_of};
+use crate::client::Url;
 
 /// The longest record: a value of 64 MiB in Base64, or with every byte escaped.
 pub(super) const RECORD_BYTES_MAX: usize = 512 << 20;
+/// The status of what comes when the rate of a token is used up.
+const RATE_USED_UP: u16 = 429;
 
 /// A line that is sent, until its answer counts.
 #[derive(Debug, PartialEq, Eq)]
@@ -55,11 +60,12 @@ impl Window {
         self.0
     }
 
-    /// The next one, after a request in which so many lines were done, and there was room for so many more.
-    pub(super) fn after(self, done: usize, (room, has_refused): (usize, bool)) -> Window {
-        match (has_refused, room) {
-            (true, _) => Window(done.max(1)),
-            (false, 0) => Window(self.0.saturating_mul(2)),
+    /// The next one, after a request of whose lines the rate had room for so many until it was used up, if it was, and which could have had
+    /// so many more. Lines that are refused for other reasons leave room for those behind them.
+    fn after(self, admitted: usize, (room, is_rate_used_up): (usize, bool)) -> Window {
+        match (is_rate_used_up, room) {
+            (true, _) => Window(admitted.max(1)),
+            (false, 0) if admitted > 0 => Window(self.0.saturating_mul(2)),
             (false, _) => self,
         }
     }
@@ -140,6 +146,79 @@ impl RecordLines {
         self.bytes.drain(..done);
         operations
     }
+}
+
+/// What has to be sent again: lines that were refused for now, and those behind them that are about the same keys, so that the last one of a
+/// key counts.
+#[derive(Default)]
+pub(super) struct Refused {
+    pub(super) lines: VecDeque<SentLine>,
+    keys: BTreeSet<Vec<u8>>,
+    /// The first one, and what was said.
+    pub(super) why: Option<(u64, Trouble)>,
+    /// How many of them were answered by a refusal of the whole batch, or `429`: what is refused for other reasons had room in the rate.
+    without_room: usize,
+    is_rate_used_up: bool,
+}
+
+impl Refused {
+    /// Whether this line has to be sent again.
+    pub(super) fn takes(&mut self, line: &SentLine, answer: &[u8], url: &Url) -> bool {
+        let status = status_of(answer).filter(|&status| is_passing(status));
+        if status.is_none() && self.keys.is_empty() {
+            return false;
+        }
+        let (key, has_conditions) = key_and_conditions(&line.text).unwrap_or_default();
+        match status {
+            Some(status) if is_worth_another(status, has_conditions) => {
+                let reason = reason_of(answer).unwrap_or_else(|| "it does not say why".to_owned());
+                let reason = format!("{url} answered {status}: {reason}");
+                self.why.get_or_insert_with(|| (line.number, Trouble::of_status(status, reason, None)));
+                self.keys.insert(key);
+                if status == RATE_USED_UP {
+                    (self.without_room, self.is_rate_used_up) = (self.without_room + 1, true);
+                }
+                true
+            }
+            _ => self.keys.contains(&key),
+        }
+    }
+
+    /// The same of a whole batch, which is answered by nothing else.
+    pub(super) fn take_all(
+        &mut self,
+        unanswered: &Unanswered,
+        status: u16,
+        trouble: Trouble,
+    ) -> Result<(), Failure> {
+        while let Some(line) = unanswered.pop() {
+            self.lines.push_back(line);
+        }
+        (self.without_room, self.is_rate_used_up) = (self.lines.len(), status == RATE_USED_UP);
+        let has_conditions = |line: &SentLine| key_and_conditions(&line.text).is_some_and(|(_, has)| has);
+        let has_conditions = self.lines.iter().any(has_conditions);
+        match trouble {
+            Trouble::Passing { reason, .. } if !is_worth_another(status, has_conditions) => {
+                Err(Failure::Failed(reason))
+            }
+            Trouble::Lasting(failure) => Err(failure),
+            trouble @ Trouble::Passing { .. } => {
+                let line = self.lines.front().map_or(0, |line| line.number);
+                self.why = Some((line, trouble));
+                Ok(())
+            }
+        }
+    }
+
+    /// The window after the request in which these lines were refused, and so many others were done.
+    pub(super) fn window_after(&self, window: Window, done: usize, room: usize) -> Window {
+        window.after(done + self.lines.len() - self.without_room, (room, self.is_rate_used_up))
+    }
+}
+
+/// Whether a record that got this answer is sent again. With a condition, only if it was certainly not stored: else it would not be met.
+pub(super) const fn is_worth_another(status: u16, has_conditions: bool) -> bool {
+    is_passing(status) && (!has_conditions || matches!(status, RATE_USED_UP | 503))
 }
 
 pub(super) fn not_imported(line: u64, reason: &str) -> Failure {

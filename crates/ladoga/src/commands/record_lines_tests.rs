@@ -45,16 +45,29 @@ fn next(source: &mut RecordLines, window: Window) -> (Vec<SentLine>, usize) {
     (std::iter::from_fn(|| unanswered.pop()).collect(), room)
 }
 
-/// A node of which a second stores so many lines, and which refuses those behind them.
-fn requests(source: &mut RecordLines, a_second: usize, count: usize) -> Vec<Vec<u64>> {
+/// A node of which a second stores so many lines, and which refuses those behind them; and one of them for another reason each time.
+fn requests(source: &mut RecordLines, a_second: usize, stuck: u64, count: usize) -> Vec<Vec<u64>> {
+    let url = Url::parse("http://127.0.0.1:1").expect("a URL");
     let (mut window, mut left) = (Window::WHOLE, a_second);
     let mut request = || {
-        let (mut sent, room) = next(source, window);
+        let (sent, room) = next(source, window);
         let numbers = sent.iter().map(|line| line.number).collect();
-        let refused = sent.split_off(sent.len().min(left));
-        left = if refused.is_empty() { left - sent.len() } else { a_second };
-        window = window.after(sent.len(), (room, !refused.is_empty()));
-        refused.into_iter().rev().for_each(|line| source.again.push_front(line));
+        let (mut refused, mut done) = (Refused::default(), 0);
+        for line in sent {
+            let status = if left == 0 { 429 } else { 503 * u16::from(line.number == stuck) };
+            left = left.saturating_sub(1);
+            if refused.takes(&line, format!("{{\"status\":{status:03}}}\n").as_bytes(), &url) {
+                refused.lines.push_back(line);
+            } else {
+                done += 1;
+            }
+        }
+        if refused.is_rate_used_up {
+            left = a_second;
+        }
+        window = refused.window_after(window, done, room);
+        refused.lines.append(&mut source.again);
+        source.again = refused.lines;
         numbers
     };
     (0..count).map(|_| request()).collect()
@@ -65,7 +78,7 @@ fn requests(source: &mut RecordLines, a_second: usize, count: usize) -> Vec<Vec<
 fn what_was_refused_is_sent_again_some_lines_at_a_time_and_before_what_is_new() {
     let mut source = RecordLines::default();
     add(&mut source, &b"{\"key\":\"a\",\"value\":\"\"}\n".repeat(20));
-    let found = requests(&mut source, 3, 8);
+    let found = requests(&mut source, 3, 0, 8);
     let expected: [Vec<u64>; 8] = [
         (1..=20).collect(),
         vec![4, 5, 6],
@@ -78,6 +91,30 @@ fn what_was_refused_is_sent_again_some_lines_at_a_time_and_before_what_is_new() 
     ];
     assert_eq!(found, expected);
     assert_eq!(source.again.len(), 8);
+}
+
+/// It filled the window for ever, and nothing behind it was sent.
+#[test]
+fn a_line_that_stays_refused_does_not_stop_those_behind_it() {
+    let mut source = RecordLines::default();
+    (1..=20).for_each(|key| add(&mut source, format!("{{\"key\":\"{key}\",\"value\":\"\"}}\n").as_bytes()));
+    let found = requests(&mut source, 3, 5, 60);
+    assert_eq!(found[..4], [(1..=20).collect(), vec![4, 5, 6], vec![5, 7, 8, 9, 10, 11], vec![5]]);
+    let left: Vec<_> = source.again.iter().map(|line| line.number).collect();
+    assert_eq!(left, [5]);
+    assert!(!source.has_lines());
+}
+
+/// Nobody knows how much of a batch that is refused as a whole would have had room.
+#[test]
+fn a_batch_that_is_refused_as_a_whole_leaves_the_window_unless_the_rate_is_used_up() {
+    for (status, expected) in [(429, Window(1)), (503, Window(2))] {
+        let (unanswered, mut refused) = (Unanswered::default(), Refused::default());
+        (1..=2).for_each(|number| unanswered.push(number, b"{\"key\":\"a\",\"value\":\"\"}\n"));
+        let taken = refused.take_all(&unanswered, status, Trouble::of_status(status, String::new(), None));
+        assert!(taken.is_ok() && refused.lines.len() == 2);
+        assert_eq!(refused.window_after(Window(2), 0, 0), expected, "{status}");
+    }
 }
 
 #[test]

@@ -120,6 +120,34 @@ fn a_batch_counts_once_by_the_answer_that_it_gets() {
     assert_eq!((batches(r#"status="408""#), batches("")), (2.0, 3.0));
 }
 
+/// What its first lines did was told as the node's own work.
+#[test]
+fn a_batch_is_told_with_the_commit_of_its_first_lines() {
+    let node = impatient(60_000);
+    let operation = "{\"op\":\"put\",\"key\":\"k\",\"value\":\"v\"}\n";
+    let told = |received_bytes: usize| -> Option<Value> {
+        let log = node.log();
+        let mut lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines.find(|line| line["route"] == "/v0/batch" && line["received_bytes"] == received_bytes)
+    };
+    // One that is all there, and one of which more is still to come.
+    for (operations, length) in [(operation.to_owned(), operation.len()), (operation.repeat(2), 1_000)] {
+        wait_until("a batch that is slow", || {
+            let mut slow = node.connect();
+            slow.send(format!("POST /v0/batch HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n"));
+            let mut other = node.connect();
+            for _ in 0..20 {
+                assert_eq!(other.request("GET", "/metrics", None).status, 200);
+            }
+            slow.send(&operations);
+            assert_eq!(slow.response_head().status, 200);
+            told(operations.len()).is_some()
+        });
+        let line = told(operations.len()).expect("a line");
+        assert_eq!((&line["status"], &line["rest"]), (&"200".into(), &"commit".into()), "{line}");
+    }
+}
+
 #[test]
 fn what_has_not_arrived_of_a_value_is_not_told_as_received() {
     let node = impatient(60_000);

@@ -51,20 +51,26 @@ pub(super) fn tell_slow<K>(
             sent_bytes,
             total_ns,
             waits: Some(link.asked.waits()),
-            rest: rest(door, link, operation),
+            rest: rest(door, link, (operation, status)),
         },
     );
 }
 
 /// What a request does when it waits for nothing else.
-pub(super) fn rest<K>(door: &Door<K>, link: &Link, operation: Option<Operation>) -> &'static str {
+pub(super) fn rest<K>(
+    door: &Door<K>,
+    link: &Link,
+    (operation, status): (Option<Operation>, StatusCode),
+) -> &'static str {
     match operation {
+        // Its answer begins with that of its first lines, while others may be still to come.
+        Some(Operation::Batch) if status == StatusCode::OK => door.writes_to(),
         // What did not come whole is not done.
         _ if link.http().is_waiting_for_body() => "node",
         Some(Operation::Get | Operation::Head | Operation::Range) => door.reads_from(),
-        Some(Operation::Put | Operation::Delete | Operation::Increment | Operation::Expire) => {
-            door.writes_to()
-        }
+        Some(
+            Operation::Put | Operation::Delete | Operation::Increment | Operation::Expire | Operation::Batch,
+        ) => door.writes_to(),
         _ => "node",
     }
 }

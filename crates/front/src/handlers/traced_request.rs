@@ -47,7 +47,7 @@ fn end<K>(
     if !span.has_parent() && !is_of_data(operation) {
         return;
     }
-    let done = if is_at_once { "node" } else { rest(door, link, Some(operation)) };
+    let done = if is_at_once { "node" } else { rest(door, link, (Some(operation), status)) };
     end_parts(traces, (span.context, span.began_ns), (&link.asked.waits(), done), ended_ns);
     let (method, route) = names(operation);
     let mut attributes = traced.attributes();

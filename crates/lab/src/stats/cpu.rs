@@ -26,9 +26,10 @@ struct Ticks {
 
 /// How long all processes together have kept CPUs busy since the machine started, in ticks of the system's clock. Interrupts are left out:
 /// they are mostly the network traffic of the run itself, and kernels that measure their time give it to no process. Other kernels
-/// count it as time of the process that was interrupted: there, processes have used more than this.
-pub(crate) fn busy_ticks() -> Option<u64> {
-    read().map(|ticks| ticks.busy)
+/// count it as time of the process that was interrupted: there, processes have used more than this. The second number is with interrupts:
+/// nowhere have they used more than that.
+pub(crate) fn busy_ticks() -> Option<(u64, u64)> {
+    read().map(|ticks| (ticks.busy, ticks.all - ticks.idle - ticks.steal))
 }
 
 impl StealMeter {

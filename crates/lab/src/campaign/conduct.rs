@@ -339,12 +339,12 @@ impl<'a> Conductor<'a> {
         });
         let disturbance = meter.finish();
         watchers.live.clear();
-        let mut node = sampler.finish();
+        let sampled = sampler.finish();
         let is_cut = outcome.as_ref().map_or(true, |outcome| outcome.is_interrupted || outcome.complete == 0);
         let profiles = profiling.finish(is_cut, began_ns);
         let outcome = outcome?;
         // Samples were taken from before the first request on.
-        node.cut(began_ns as f64 / 1e9, outcome.elapsed_ns as f64 / 1e9);
+        let node = sampled.of_run(began_ns as f64 / 1e9, outcome.elapsed_ns as f64 / 1e9);
         let server = &mut self.servers[index];
         server.next_key = server.next_key.max(workload.key_after());
         if stage.is_deleting() {

@@ -8,6 +8,7 @@
 //! - `process`: whether a process that was named can be the server's
 //! - `client`: single requests
 //! - `sampler`: figures of the server's process during a run
+//! - `sampled`: what the sampler found, until it is known when the run began and ended
 //! - `disturbance`: the load of other processes during a run
 //! - `profile`: profiles of the server
 //! - `conduct`: one run after the other
@@ -24,6 +25,7 @@ mod process;
 mod profile;
 mod progress;
 mod report_file;
+mod sampled;
 mod sampler;
 mod server;
 mod stage;

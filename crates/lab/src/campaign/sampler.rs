@@ -13,6 +13,7 @@ use crate::files;
 use crate::record::{NodeSample, NodeSeries};
 
 use super::client;
+use super::sampled::{Sampled, ScrapeAttempt};
 
 const EVERY: Duration = Duration::from_millis(500);
 /// A scrape that takes longer is of no single moment.
@@ -28,7 +29,7 @@ pub(super) struct Sampler {
     pid: Option<u32>,
     first_cpu_us: Option<f64>,
     stop: Sender<()>,
-    thread: JoinHandle<NodeSeries>,
+    thread: JoinHandle<Sampled>,
 }
 
 impl Sampler {
@@ -49,16 +50,17 @@ impl Sampler {
     }
 
     /// Its CPU time is that of the whole run, in microseconds.
-    pub(super) fn finish(self) -> NodeSeries {
+    pub(super) fn finish(self) -> Sampled {
         // Not after the thread's last sample, for which it may wait.
         let last_cpu_us = self.pid.and_then(cpu_us);
         let _ = self.stop.send(()); // A thread that panicked shows below.
-        let mut series = self.thread.join().unwrap_or_else(|_| NodeSeries {
-            missing: vec!["taking samples failed unexpectedly".to_owned()],
-            ..NodeSeries::default()
+        let mut sampled = self.thread.join().unwrap_or_else(|_| {
+            let missing = vec!["taking samples failed unexpectedly".to_owned()];
+            Sampled::of(NodeSeries { missing, ..NodeSeries::default() })
         });
-        series.cpu_us_per_request = last_cpu_us.zip(self.first_cpu_us).map(|(end, begin)| end - begin);
-        series
+        let used_us = last_cpu_us.zip(self.first_cpu_us).map(|(end, begin)| end - begin);
+        sampled.series.cpu_us_per_request = used_us;
+        sampled
     }
 }
 
@@ -69,11 +71,7 @@ struct Taker<'a> {
     last: Reading,
     /// The last answer of `/metrics`, which may be older.
     last_scrape: Option<Scrape>,
-    series: NodeSeries,
-    scrapes: u64,
-    scrapes_failed: u64,
-    /// Why the last one that failed did.
-    failure: Option<String>,
+    sampled: Sampled,
 }
 
 /// Sums since the server started.
@@ -96,29 +94,21 @@ struct Scrape {
 impl<'a> Taker<'a> {
     fn new(target: &'a Target, pid: Option<u32>) -> Self {
         let clock = Clock::start();
-        let mut taker = Self {
-            target,
-            pid,
-            clock,
-            last: read(pid, &clock),
-            last_scrape: None,
-            series: NodeSeries::default(),
-            scrapes: 0,
-            scrapes_failed: 0,
-            failure: None,
-        };
+        let last = read(pid, &clock);
+        let mut series = NodeSeries::default();
         if pid.is_none() {
-            taker.series.missing.push("CPU and memory: the server's process is not known (--pid)".to_owned());
-        } else if taker.last.cpu_us.is_none() {
-            taker.series.missing.push("CPU and memory: the process could not be read in /proc".to_owned());
+            series.missing.push("CPU and memory: the server's process is not known (--pid)".to_owned());
+        } else if last.cpu_us.is_none() {
+            series.missing.push("CPU and memory: the process could not be read in /proc".to_owned());
         }
-        taker
+        Self { target, pid, clock, last, last_scrape: None, sampled: Sampled::of(series) }
     }
 
     /// The first answer, which the others are compared with.
     fn start(&mut self) {
+        let asked_s = now_s(&self.clock);
         let first = self.scrape();
-        self.keep(first);
+        self.keep(asked_s, first);
     }
 
     fn scrape(&self) -> Result<Scrape, String> {
@@ -148,7 +138,7 @@ impl<'a> Taker<'a> {
             ..NodeSample::default()
         };
         self.last = now;
-        if let Some((last, now)) = self.keep(scrape) {
+        if let Some((last, now)) = self.keep(now.at_s, scrape) {
             let since = |of: fn(&Scrape) -> Option<f64>| Some((of(&now)? - of(&last)?).max(0.0));
             let scraped_s = now.at_s - last.at_s;
             sample.scraped_at_s = Some(now.at_s);
@@ -156,36 +146,27 @@ impl<'a> Taker<'a> {
             sample.flushes = since(|scrape| scrape.flushes);
             sample.compactions = since(|scrape| scrape.compactions);
         }
-        self.series.samples.push(sample);
+        self.sampled.series.samples.push(sample);
     }
 
     /// The last answer and this one. If there is none now, the next one tells all that has happened since the last one.
-    fn keep(&mut self, scrape: Result<Scrape, String>) -> Option<(Scrape, Scrape)> {
-        self.scrapes += 1;
-        match scrape {
-            Ok(now) => self.last_scrape.replace(now).map(|last| (last, now)),
-            Err(failure) => {
-                self.scrapes_failed += 1;
-                self.failure = Some(failure);
-                None
-            }
-        }
+    fn keep(&mut self, asked_s: f64, scrape: Result<Scrape, String>) -> Option<(Scrape, Scrape)> {
+        let found = match &scrape {
+            Ok(now) => Ok(now.at_s),
+            Err(failure) => Err(failure.clone()),
+        };
+        self.sampled.scrapes.push(ScrapeAttempt { asked_s, found });
+        let now = scrape.ok()?;
+        self.last_scrape.replace(now).map(|last| (last, now))
     }
 
-    fn finish(mut self) -> NodeSeries {
-        let (failed, all) = (self.scrapes_failed, self.scrapes);
-        let missing = match (self.last_scrape, self.failure) {
-            (None, Some(failure)) => Some(format!("flushes and compactions: {failure}")),
-            (Some(Scrape { flushes: None, .. }), _) => {
-                Some("flushes and compactions: GET /metrics does not have them".to_owned())
-            }
-            (Some(_), Some(failure)) => Some(format!(
-                "flushes and compactions at {failed} of {all} times (the next answer has them): {failure}"
-            )),
-            (_, None) => None,
-        };
-        self.series.missing.extend(missing);
-        self.series
+    fn finish(mut self) -> Sampled {
+        if let Some(Scrape { flushes: None, .. }) = self.last_scrape {
+            self.sampled.scrapes.clear();
+            let without = "flushes and compactions: GET /metrics does not have them";
+            self.sampled.series.missing.push(without.to_owned());
+        }
+        self.sampled
     }
 }
 

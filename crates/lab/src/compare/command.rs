@@ -19,6 +19,8 @@ const ROUNDS_MAX: usize = 500;
 /// If more than this share of the requests failed, latencies are those of answers with an error too.
 const ERRORS_NOTABLE: f64 = 0.01;
 
+const PROFILES_LEFT_OUT: &str = "What the profiles of the two servers differ by is not told here: they are compared once all runs are made.";
+
 /// Whether profiles are compared as well, which takes a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Profiles {
@@ -111,6 +113,9 @@ pub(crate) fn compare_servers(report: &Report, profiles: Profiles) -> Option<Com
     let (runs, figures) = compare_pairs(&pairs, Design::Alternating, profiles);
     let remarks = left_out([report]).into_iter().chain(failing(&pairs, [&other.name, &own.name]));
     let remarks = remarks.chain(disturbed("in all", report.runs.iter(), report.machine.cores));
+    let has_profiles = report.runs.iter().any(|run| !run.profiles.is_empty());
+    let remarks =
+        remarks.chain((profiles == Profiles::LeftOut && has_profiles).then(|| PROFILES_LEFT_OUT.to_owned()));
     (!runs.is_empty()).then(|| ComparedPage {
         sides: [other.name.clone(), own.name.clone()],
         // The sides have their names already.

@@ -134,7 +134,10 @@ fn two_servers_of_a_report_are_compared_round_by_round() {
     report.subjects.push(Subject { name: "peer".to_owned(), ..report.subjects[0].clone() });
     let figures = compare_servers(&report, Profiles::LeftOut).unwrap();
     assert!(figures.runs[0].profiles.is_empty() && !figures.runs[0].rows.is_empty());
+    let says_so = |page: &ComparedPage| page.remarks.iter().any(|remark| remark.contains("profiles"));
+    assert!(says_so(&figures), "{:?}", figures.remarks);
     let page = compare_servers(&report, Profiles::Compared).unwrap();
+    assert!(!says_so(&page), "{:?}", page.remarks);
     assert!(page.runs[0].profiles[0].flame.is_ok(), "{page:?}");
     assert_eq!(page.sides, ["peer", "ladoga"]);
     let p99 = row(&page, "p99");

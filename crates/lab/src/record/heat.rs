@@ -46,7 +46,7 @@ fn bucket_of(ns: u64) -> usize {
 /// Collects the intervals of a run.
 #[derive(Debug)]
 pub(crate) struct HeatRecorder {
-    /// At most [`FINE_COLUMNS_MAX`] of them, which are 25 MB, however long the run is.
+    /// At most [`FINE_COLUMNS_MAX`] of them, which are 25 MB, however long the run is; there is room for up to twice as many.
     counts: Vec<[u64; BUCKETS]>,
     /// How many intervals each of them is the sum of.
     intervals_each: usize,

@@ -285,7 +285,7 @@ fn a_server_without_a_profiler_is_a_reason_and_no_failure() {
         run["profiles"]
     );
     assert!(outcome.stderr.contains(&format!("no flame graph: {reason}")), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("GET /metrics does not have"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("GET /metrics was answered with 404"), "{}", outcome.stderr);
     assert!(std::fs::read_to_string(&report).expect("a page").contains(reason), "the page says so too");
 }
 

@@ -92,6 +92,11 @@ impl Memtable {
         self.flushed.get().filter(|_| is_complete).map(Vec::as_slice)
     }
 
+    /// Of its records alone: what the share of the budget is for.
+    pub(crate) fn record_bytes(&self) -> u64 {
+        self.arena.used() as u64
+    }
+
     pub(crate) fn used_bytes(&self) -> u64 {
         (self.arena.used() + self.buckets.len() * 4) as u64
     }

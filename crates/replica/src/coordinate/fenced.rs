@@ -46,8 +46,8 @@ fn is_fenced(error: &QuorumError) -> bool {
     error.failures.iter().any(|(_, failure)| *failure == Failure::Fenced)
 }
 
-/// Reads again, while `error` says that promises are in the way. After a while, it ends them in the place of whoever was promised. The
-/// time of the request, which began then, stays what it is.
+/// Reads again, while `error` says that promises are in the way. After a while, it ends them in the place of whoever was promised. Both
+/// that while and the time of the request count from `began_ms`, when it was read first.
 async fn read_past_fences<S: Store>(
     plan: &Plan<S>,
     began_ms: u64,

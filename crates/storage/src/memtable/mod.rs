@@ -92,7 +92,7 @@ impl Memtable {
         self.flushed.get().filter(|_| is_complete).map(Vec::as_slice)
     }
 
-    /// Of its records alone: what the share of the budget is for.
+    /// Of its records alone, without the buckets by which they are found: no more than the budget has for a memtable.
     pub(crate) fn record_bytes(&self) -> u64 {
         self.arena.used() as u64
     }

@@ -1,6 +1,7 @@
 //! What every comparison is given.
 
 use std::cell::OnceCell;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::arguments::Arguments;
@@ -100,9 +101,17 @@ impl Context {
     }
 }
 
+/// Names another file for them: turns take over what their processes found, and nothing else is to read what one that was
+/// interrupted left.
+pub(crate) const RESULTS_VARIABLE: &str = "LADOGA_BENCH_RESULTS";
+
 /// Where finished comparisons are appended.
 pub(crate) fn results_file() -> PathBuf {
-    bench_folder().join("out/results.jsonl")
+    results_file_of(std::env::var_os(RESULTS_VARIABLE))
+}
+
+pub(crate) fn results_file_of(named: Option<OsString>) -> PathBuf {
+    named.map_or_else(|| bench_folder().join("out/results.jsonl"), PathBuf::from)
 }
 
 /// Where this package is. Cargo sets the variable when it runs us; the compiled-in one serves a binary started by hand.

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::arguments::Arguments;
 use crate::comparisons::ALL;
-use crate::context::{bench_folder, results_file};
+use crate::context::{RESULTS_VARIABLE, bench_folder, results_file_of};
 use crate::report::Series;
 use crate::stop::{OrFail, Outcome, failed};
 
@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome<bool> {
             // A B B A: what changes steadily meets both alike.
             for index in if turn % 2 == 0 { [0, 1] } else { [1, 0] } {
                 println!("\n## {name}, turn {}, {}", turn + 1, ["before", "after"][index]);
-                passed &= take_turn(&builds[index], name, arguments, &mut figures, index)?;
+                passed &= take_turn(&builds[index], name, arguments, &mut figures, (turn, index))?;
             }
         }
         println!("\n{}", table(&figures, name));
@@ -77,22 +77,31 @@ fn take_turn(
     name: &str,
     arguments: &Arguments,
     figures: &mut Figures,
-    index: usize,
+    place: (usize, usize),
 ) -> Outcome<bool> {
-    let file = results_file();
-    let known = fs::read_to_string(&file).map_or(0, |text| text.len());
+    let results = results_file_of(None);
+    let known = fs::read_to_string(&results).map_or(0, |text| text.len());
+    let own = results.with_file_name("turn.jsonl");
+    if own.exists() {
+        // One that was interrupted left it.
+        fs::remove_file(&own).or_fail(|| format!("cannot remove {}", own.display()))?;
+    }
     // These have an engine linked in, or read what the nodes of a cluster say of themselves.
     let is_of_the_build = matches!(name, "p4" | "p5" | "lookup" | "p14" | "p15");
     let bench = if is_of_the_build { &build.bench } else { &this_program()? };
-    let mut command = child(bench, build, name, arguments);
+    let mut command = child(bench, build, name, arguments, &own);
     let status = command.status().or_fail(|| format!("cannot start {}", bench.display()))?;
-    let text = fs::read_to_string(&file).unwrap_or_default();
-    let new = text.get(known..).unwrap_or_default();
-    for line in new.lines().filter(|line| !line.is_empty()) {
-        let row: Value = serde_json::from_str(line).or_fail(|| format!("cannot read {}", file.display()))?;
-        note(figures, &row, index);
+    // A program of before this variable appends to the results.
+    for (file, known) in [(&own, 0), (&results, known)] {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let new = text.get(known..).unwrap_or_default();
+        for line in new.lines().filter(|line| !line.is_empty()) {
+            let row: Value =
+                serde_json::from_str(line).or_fail(|| format!("cannot read {}", file.display()))?;
+            note(figures, &row, place);
+        }
+        set_aside(file, known, new)?;
     }
-    set_aside(&file, known, new)?;
     Ok(status.success())
 }
 
@@ -114,10 +123,11 @@ fn this_program() -> Outcome<PathBuf> {
 }
 
 /// One round of a comparison, with what the command line says of it.
-fn child(bench: &Path, build: &Build, name: &str, arguments: &Arguments) -> Command {
+fn child(bench: &Path, build: &Build, name: &str, arguments: &Arguments, own: &Path) -> Command {
     let mut command = Command::new(bench);
     command.args([name, "--rounds", "1"]);
     command.env("LADOGA_BIN", &build.node).env("CARGO_MANIFEST_DIR", bench_folder());
+    command.env(RESULTS_VARIABLE, own);
     let threads = arguments.threads.map(|threads| threads as u64);
     let numbers =
         [("--records", arguments.records), ("--seconds", arguments.seconds), ("--threads", threads)];
@@ -132,12 +142,18 @@ fn child(bench: &Path, build: &Build, name: &str, arguments: &Arguments) -> Comm
     command
 }
 
-fn note(figures: &mut Figures, row: &Value, index: usize) {
+/// Writes down a row of a turn of one of the two. A turn that failed has no value, and moves none to another turn: what is
+/// compared was measured one after the other.
+fn note(figures: &mut Figures, row: &Value, (turn, index): (usize, usize)) {
     let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
     for (name, figure) in row["figures"].as_object().into_iter().flatten() {
         let key = (text("comparison"), text("title"), text("subject"), name.clone());
         if let Some(median) = figure["median"].as_f64() {
-            figures.entry(key).or_default()[index].push(median);
+            let series = &mut figures.entry(key).or_default()[index];
+            while series.values().len() < turn {
+                series.push(f64::NAN);
+            }
+            series.push(median);
         }
     }
 }
@@ -172,15 +188,33 @@ fn decimals(series: &Series) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::results_file_of;
+
+    fn row(median: f64) -> Value {
+        serde_json::json!({
+            "comparison": "p1", "title": "get", "subject": "ladoga", "figures": { "req/s": { "median": median } },
+        })
+    }
+
+    /// All later turns were compared with the one before or after.
+    #[test]
+    fn a_turn_that_failed_moves_no_other() {
+        let all = [(0, 0, 100.0), (0, 1, 110.0), (1, 1, 220.0), (1, 0, 200.0), (2, 0, 400.0), (2, 1, 440.0)];
+        for failed in 0..all.len() {
+            let mut figures = Figures::new();
+            for (_, (turn, index, median)) in all.iter().enumerate().filter(|(at, _)| *at != failed) {
+                note(&mut figures, &row(*median), (*turn, *index));
+            }
+            let table = table(&figures, "p1");
+            assert!(table.ends_with("| 1.10 (1.10..1.10) |\n"), "without {failed}: {table}");
+        }
+    }
 
     #[test]
     fn figures_of_both_builds_stand_side_by_side() {
         let mut figures = Figures::new();
-        for (index, median) in [(0, 100.0), (1, 120.0), (1, 90.0), (0, 100.0)] {
-            let row = serde_json::json!({
-                "comparison": "p1", "title": "get", "subject": "ladoga", "figures": { "req/s": { "median": median } },
-            });
-            note(&mut figures, &row, index);
+        for (turn, index, median) in [(0, 0, 100.0), (0, 1, 120.0), (1, 1, 90.0), (1, 0, 100.0)] {
+            note(&mut figures, &row(median), (turn, index));
         }
         let table = table(&figures, "p1");
         assert!(
@@ -190,6 +224,18 @@ mod tests {
             "{table}"
         );
         assert_eq!(super::table(&figures, "p2").lines().count(), 2);
+    }
+
+    /// Rows of the build of before were in the results until a turn was over, and stayed there if it was interrupted.
+    #[test]
+    fn a_turn_has_a_file_of_its_own() {
+        let build = Build { node: "node".into(), bench: "bench".into() };
+        let own = Path::new("out/turn.jsonl");
+        let command = child(&build.bench, &build, "p1", &Arguments::default(), own);
+        let named = command.get_envs().find(|(name, _)| *name == RESULTS_VARIABLE);
+        assert_eq!(named.and_then(|(_, file)| file), Some(own.as_os_str()));
+        assert_eq!(results_file_of(Some(own.into())), own);
+        assert!(results_file_of(None).ends_with("out/results.jsonl"));
     }
 
     #[test]

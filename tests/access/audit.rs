@@ -1,11 +1,14 @@
 use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::resp_client::RespNode;
 use crate::support::{Directory, entity, wait_until};
-use crate::tokens::{Tokens, ask};
+use crate::tokens::{Tokens, ask, request};
 
 /// The lines that there are: who, what, and the status.
 fn lines(path: &Path) -> Vec<(Option<String>, String, String)> {
@@ -140,4 +143,20 @@ fn all_writes_are_written_down_where_that_is_wanted() {
     ] {
         assert!(!text.contains(secret), "{name} has the secret");
     }
+}
+
+/// The system says of a connection that is gone no longer from where it was: such a line had no address.
+#[test]
+fn who_leaves_at_once_is_written_down_with_its_address() {
+    const TIMES: usize = 50;
+    let (tokens, directory) = (Tokens::new(), Directory::new());
+    let log = directory.path().join("audit.log");
+    let node = tokens.launch().flag("--audit", log.to_str().expect("a path of text")).start();
+    for _ in 0..TIMES {
+        let mut client = TcpStream::connect(node.address()).expect("a connection");
+        client.write_all(&request("DELETE", &entity("a"), None, None)).expect("a connection");
+        // The end is a reset, which overtakes nothing that was sent.
+        socket2::SockRef::from(&client).set_linger(Some(Duration::ZERO)).expect("a connection");
+    }
+    wait_until("a line for each", || lines(&log).len() == TIMES);
 }

@@ -199,6 +199,27 @@ fn a_large_value_is_refused_before_it_is_taken() {
     assert_eq!(String::from_utf8_lossy(&client.reply()), "+OK\r\n");
 }
 
+/// It counted as a write of its key, which who may not write it could have shown as one that is written most.
+#[test]
+fn a_large_value_that_is_refused_is_no_access() {
+    // A sample is one of 64.
+    const ENOUGH: usize = 700;
+    let tokens = Tokens::new();
+    let (app, ops) =
+        (tokens.create("app", "write", &["--prefix", "user:"]), tokens.create("ops", "admin", &[]));
+    let node = RespNode::launch(tokens.launch());
+    let auth = request(&[b"AUTH", app.as_bytes()]);
+    let refused = [&auth[..], b"*3\r\n$3\r\nSET\r\n$7\r\nother:1\r\n$1000000\r\n"].concat();
+    for _ in 0..ENOUGH {
+        let mut client = node.connect();
+        client.send(&refused);
+        assert_eq!((client.line(), client.line()), ("+OK\r\n".to_owned(), NO_KEY.to_owned()));
+    }
+    let hot = ask(&mut node.node.connect(), ("GET", "/v0/hot"), Some(&ops), None);
+    assert_eq!(hot.status, 200, "{}", hot.text());
+    assert!(!hot.text().contains("other"), "{}", hot.text());
+}
+
 #[test]
 fn a_revoked_token_ends_on_connections_that_are_open() {
     let tokens = Tokens::new();

@@ -179,12 +179,12 @@ fn a_done_that_never_returns_is_broken_off_after_the_result() {
 /// It was said to have failed.
 #[test]
 fn a_fill_that_is_interrupted_has_the_exit_code_of_that() {
-    let server = Server::start(Manner::Slow(Duration::from_millis(1)));
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
-        let before = server.requests();
+        let server = Server::start(Manner::Slow(Duration::from_millis(1)));
         let flags = "-t1 -c1 -d1h --workload get --keys 1M --fill";
         let run = Run::start(Directory::new(), flags, &server.url());
-        wait_until("a fill that has begun", || server.requests() > before);
+        run.wait_until_it_runs();
+        wait_until("a fill that has begun", || server.requests() > 0);
         let ended = run.interrupt(signal);
         assert_eq!((ended.ran.code, &*ended.ran.out), (code, ""), "{:?}", ended.ran);
         assert!(ended.ran.err.contains("1000000 keys (key0 to key999999)"), "{}", ended.ran.err);

@@ -158,6 +158,16 @@ fn every_answer_of_a_batch_is_judged() {
     assert_eq!(value["latency_us"]["count"], 10, "a latency is that of a batch");
 }
 
+/// What was overdue when its answer came was sent all the same.
+#[test]
+fn a_thread_that_stops_sends_no_more() {
+    let script = "answers = 0\nresponse = function()\n answers = answers + 1\n if answers == 60 then wrk.thread:stop() end\nend\n";
+    for rate in ["", "-R 1M"] {
+        let (ran, server) = run("stop", script, &format!("{FOREVER} -t1 -c1 {rate}"), "");
+        assert_eq!((ran.code, server.requests()), (0, 60), "{rate} {ran:?}");
+    }
+}
+
 /// Whether a script pipelines was decided by its first request: the other answers of later ones were read errors.
 #[test]
 fn requests_can_be_pipelined_after_a_single_one() {

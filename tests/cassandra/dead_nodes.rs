@@ -82,9 +82,10 @@ fn what_was_agreed_on_may_have_happened(nodes: &mut Nodes) {
     });
     assert_eq!(refused.status, 504, "{refused:?}");
     assert!(refused.text().contains("; the write may have happened"), "{refused:?}");
-    let read = door.connect().request("GET", &entity("number"), None);
-    let before: u64 = read.text().parse().expect("a number");
-    let after: u64 = add("2/3").text().parse().expect("a number");
+    // On a machine that is busy they take longer than they may.
+    let read = || door.connect().request("GET", &entity("number"), None);
+    let before: u64 = wait_for("a read that is in time", || read().text().parse().ok());
+    let after: u64 = wait_for("an increment that is in time", || add("2/3").text().parse().ok());
     assert!(after >= before + 2, "{after} after {before}: what was refused has happened all the same");
 }
 

@@ -28,6 +28,14 @@ fn what_needs_a_decision_is_refused_by_plain_writes() {
         let refused = door.connect().request(method, &target, body);
         assert_refusal(&refused, 501, &target);
     }
+    for (method, target, tool) in
+        [("GET", "/v0/cluster", "nodetool status"), ("POST", "/v0/repair", "nodetool repair")]
+    {
+        let body = (method == "POST").then_some(&b""[..]);
+        let refused = door.connect().request(method, target, body);
+        assert_refusal(&refused, 501, target);
+        assert!(refused.text().contains(tool), "{}", refused.text());
+    }
     connection.send(format!("DELETE {} HTTP/1.1\r\nHost: h\r\nIf-Match: *\r\n\r\n", entity("key")));
     let refused = connection.response();
     assert_refusal(&refused, 501, "DELETE with If-Match");

@@ -7,6 +7,7 @@
 //! - `dead_nodes`: three nodes, of which one or two are dead at a bad moment
 //! - `datacenters`: one of two has the keys
 //! - `doors`: what is particular about a door: large values, ranges over all buckets, several doors
+//! - `buckets`: doors that count other ones than those before them
 //! - `cql`: to Cassandra without a door
 //! - `copy`: all records into Cassandra, and out of it
 //! - `access`: passwords, rights, TLS and a quota of Cassandra
@@ -23,6 +24,7 @@ mod access;
 mod batch;
 #[path = "../resp/both_doors.rs"]
 mod both_doors;
+mod buckets;
 #[path = "../resp/client.rs"]
 #[expect(dead_code, reason = "the tests of the protocol of Redis use the rest")]
 mod client;

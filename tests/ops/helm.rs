@@ -138,6 +138,11 @@ fn what_the_chart_cannot_do_is_said() {
             &["auth.insecure=true", "settings.tls_cert=/etc/ladoga/tls.pem"],
             "settings.tls_cert is for TLS, which",
         ),
+        // Each pod was started again for ever: the node refuses the list of nodes.
+        (
+            &["auth.insecure=true", "settings.engine=cassandra"],
+            "replicas is 3, and a door to Cassandra (settings.engine) is no node of a cluster, expected replicas=1",
+        ),
     ] {
         let Some((is_right, _, errors)) = template(&chart(), settings) else { return };
         assert!(!is_right && errors.contains(said), "{errors}");

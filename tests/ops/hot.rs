@@ -60,6 +60,24 @@ fn what_is_asked_for_most_comes_first() {
 }
 
 #[test]
+fn lines_of_an_atomic_batch_are_asked_for() {
+    const LINES: usize = 1_000;
+    let node = Launch::new().flag("--fsync", "never").start();
+    let line = |number: usize| {
+        let key = if number.is_multiple_of(2) { "user:hot".to_owned() } else { format!("item/{number}") };
+        format!("{}\n", serde_json::json!({ "op": "increment", "key": key, "by": 1 }))
+    };
+    let body = (0..LINES).map(line).collect::<String>();
+    let mut connection = node.connect();
+    for _ in 0..ACCESSES / LINES {
+        let response = connection.request("POST", "/v0/batch?atomic=true", Some(body.as_bytes()));
+        assert_eq!(response.status, 200, "{}", response.text());
+    }
+    let seen = hot(&node);
+    assert_eq!(names(&seen["writes"]["keys"]).first(), Some(&"user:hot"), "{seen}");
+}
+
+#[test]
 fn keys_are_shown_to_those_only_whom_they_concern() {
     let directory = Directory::new();
     let tokens = directory.path().join("tokens.toml");

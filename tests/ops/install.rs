@@ -108,8 +108,10 @@ fn the_package_has_all_that_a_machine_needs() {
 /// That systemd takes the unit, and that it leaves little open.
 fn verify_unit(root: &Path) {
     let unit = root.join("usr/lib/systemd/system/ladoga.service");
-    // The path of the binary is the only thing that is not here.
     let text = fs::read_to_string(&unit).expect("a unit");
+    // With processes only in /proc, a node does not know whether CPUs are idle (/proc/stat), and all of its event loops serve.
+    assert!(!text.contains("\nProcSubset=pid"), "{text}");
+    // The path of the binary is the only thing that is not here.
     let here =
         text.replace("ExecStart=/usr/bin/ladoga", &format!("ExecStart={}/usr/bin/ladoga", root.display()));
     assert_ne!(text, here, "the unit starts another binary");
@@ -130,8 +132,22 @@ fn verify_user(package: &str, root: &Path) {
     let script_name = script.to_str().expect("a path");
     let Some((is_done, told)) = run("dpkg-deb", &["-e", package, script_name]) else { return };
     assert!(is_done, "{told}");
-    let script = fs::read_to_string(script.join("postinst")).expect("what runs once it is unpacked");
-    assert!(script.contains("systemd-sysusers ladoga.conf"), "{script}");
+    // A node whose package was removed served on, and a new unit did not count.
+    for (name, part) in [
+        ("postinst", "systemd-sysusers ladoga.conf"),
+        ("postinst", "systemctl daemon-reload"),
+        (
+            "prerm",
+            "[ \"$1\" = remove ] && [ -d /run/systemd/system ]; then systemctl disable --now ladoga.service",
+        ),
+        ("postrm", "systemctl daemon-reload"),
+    ] {
+        let path = script.join(name);
+        let text = fs::read_to_string(&path).expect("a script of the package");
+        assert!(text.contains(part), "{name}: {text}");
+        let Some((is_right, told)) = run("sh", &["-n", path.to_str().expect("a path")]) else { return };
+        assert!(is_right, "{name}: {told}");
+    }
     let root = format!("--root={}", root.display());
     let Some((is_done, told)) = run("systemd-sysusers", &[&root, "ladoga.conf"]) else { return };
     assert!(is_done, "{told}");

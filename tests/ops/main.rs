@@ -6,19 +6,25 @@
 //! - `slow`: requests that the log tells of; `hot`: what clients ask for most; `watch`: what a node does, look after look
 //! - `upgrade`: what earlier releases wrote, and nodes of two releases; `helm`: the chart
 //! - `traces`: of requests, at a collector (`collector`) of OpenTelemetry; in a build without them, that they are refused
-//! - `telemetry`: every metric that a dashboard or an alert names exists; a real Prometheus reads a node
+//! - `telemetry`: every metric that a dashboard or an alert names exists, of a node with TLS (`certs`, `secure`) too; a real Prometheus reads a node
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
 #[path = "../support/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "every test crate uses its part")]
 mod support;
 
+#[path = "../tls/certs.rs"]
+#[expect(dead_code, reason = "made for the tests of TLS")]
+mod certs;
 #[cfg(feature = "otel")]
 mod collector;
 mod helm;
 mod hot;
 mod install;
 mod make;
+#[path = "../tls/secure.rs"]
+#[expect(dead_code, reason = "made for the tests of TLS")]
+mod secure;
 mod service;
 mod slow;
 mod telemetry;

@@ -1,6 +1,6 @@
 use serde_json::Value;
 
-use crate::support::{Ladoga, Launch, Node, entity, wait_until};
+use crate::support::{Ladoga, Launch, Node, entity, wait_for, wait_until};
 
 const KEY: &str = "user:4711/a-key-that-is-longer-than-the-log-has-place-for";
 const VALUE: &[u8] = b"never-to-be-seen-in-the-log";
@@ -120,31 +120,57 @@ fn a_batch_counts_once_by_the_answer_that_it_gets() {
     assert_eq!((batches(r#"status="408""#), batches("")), (2.0, 3.0));
 }
 
+/// What the log has of a batch of which lines of this length were read.
+fn line_of_batch(node: &Node, received_bytes: usize) -> Option<Value> {
+    let log = node.log();
+    let mut lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.find(|line| line["route"] == "/v0/batch" && line["received_bytes"] == received_bytes)
+}
+
+/// A batch whose lines arrive only after other requests were answered; answers the status.
+fn send_batch_slowly(node: &Node, query: &str, length: usize, lines: &str) -> u16 {
+    let mut slow = node.connect();
+    slow.send(format!("POST /v0/batch{query} HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n"));
+    let mut other = node.connect();
+    for _ in 0..20 {
+        assert_eq!(other.request("GET", "/metrics", None).status, 200);
+    }
+    slow.send(lines);
+    slow.response_head().status
+}
+
 /// What its first lines did was told as the node's own work.
 #[test]
 fn a_batch_is_told_with_the_commit_of_its_first_lines() {
     let node = impatient(60_000);
     let operation = "{\"op\":\"put\",\"key\":\"k\",\"value\":\"v\"}\n";
-    let told = |received_bytes: usize| -> Option<Value> {
-        let log = node.log();
-        let mut lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        lines.find(|line| line["route"] == "/v0/batch" && line["received_bytes"] == received_bytes)
-    };
     // One that is all there, and one of which more is still to come.
     for (operations, length) in [(operation.to_owned(), operation.len()), (operation.repeat(2), 1_000)] {
-        wait_until("a batch that is slow", || {
-            let mut slow = node.connect();
-            slow.send(format!("POST /v0/batch HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n"));
-            let mut other = node.connect();
-            for _ in 0..20 {
-                assert_eq!(other.request("GET", "/metrics", None).status, 200);
-            }
-            slow.send(&operations);
-            assert_eq!(slow.response_head().status, 200);
-            told(operations.len()).is_some()
+        let line = wait_for("a batch that is slow", || {
+            assert_eq!(send_batch_slowly(&node, "", length, &operations), 200);
+            line_of_batch(&node, operations.len())
         });
-        let line = told(operations.len()).expect("a line");
         assert_eq!((&line["status"], &line["rest"]), (&"200".into(), &"commit".into()), "{line}");
+    }
+}
+
+/// The time in which its lines arrived was told as that of a commit, even where nothing was written.
+#[test]
+fn an_atomic_batch_is_told_with_the_time_in_which_its_lines_arrived() {
+    let node = impatient(60_000);
+    let too_large = format!("{{\"op\":\"put\",\"key\":\"k\",\"value\":\"{}\"}}\n", "v".repeat(300_000));
+    for (lines, status, rest) in [
+        ("{\"op\":\"put\",\"key\":\"k\",\"value\":\"v\"}\n", 200, "commit"),
+        ("{\"op\":\"increment\",\"key\":\"k\"}\n", 409, "commit"),
+        ("{\"op\":\"get\",\"key\":\"k\"}\n", 400, "node"),
+        (&too_large, 413, "node"),
+    ] {
+        let line = wait_for("an atomic batch that is slow", || {
+            assert_eq!(send_batch_slowly(&node, "?atomic=true", lines.len(), lines), status, "{lines}");
+            line_of_batch(&node, lines.len())
+        });
+        assert_eq!((&line["status"], &line["rest"]), (&status.to_string().into(), &rest.into()), "{line}");
+        assert!(line["body_ms"].as_f64().is_some_and(|ms| ms > 0.0), "{line}");
     }
 }
 

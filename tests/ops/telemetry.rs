@@ -4,7 +4,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Connection, Directory, Launch, Node, Port, skip_without, wait_until};
+use crate::certs::Certs;
+use crate::support::{Connection, Directory, Launch, Node, Port, Response, skip_without, wait_until};
 use crate::{repository, run};
 
 /// The names of metrics in an expression of Prometheus.
@@ -22,11 +23,22 @@ fn node_of_a_cluster() -> Node {
     launch.flag("--cluster", &nodes).start()
 }
 
-/// The families that a node has, histograms by the names of their series.
-fn families(node: &Node) -> BTreeSet<String> {
-    let text = node.connect().request("GET", "/metrics", None).text().to_owned();
+/// What a node of a cluster has, and what one with TLS has.
+fn metrics_of_nodes() -> [Response; 2] {
+    let host = "127.0.0.1";
+    let certs = Certs::of(&[host]);
+    let with_tls = certs.start(certs.launch(host));
+    [
+        node_of_a_cluster().connect().request("GET", "/metrics", None),
+        certs.trusting().open(with_tls.address()).request("GET", "/metrics", None),
+    ]
+}
+
+/// The families that nodes have, histograms by the names of their series.
+fn families(metrics: &[Response]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for line in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+    let lines = metrics.iter().flat_map(|metrics| metrics.text().lines());
+    for line in lines.filter_map(|line| line.strip_prefix("# TYPE ")) {
         let (name, kind) = line.split_once(' ').expect("a name and a kind");
         if kind == "histogram" {
             names.extend(["_bucket", "_sum", "_count"].map(|suffix| format!("{name}{suffix}")));
@@ -39,7 +51,7 @@ fn families(node: &Node) -> BTreeSet<String> {
 
 #[test]
 fn what_alerts_and_dashboards_name_exists() {
-    let exist = families(&node_of_a_cluster());
+    let exist = families(&metrics_of_nodes());
     let alerts = fs::read_to_string(repository("ops/prometheus/alerts.yml")).expect("alerts");
     let dashboard = fs::read_to_string(repository("ops/grafana/ladoga.json")).expect("a dashboard");
     let dashboard: Value = serde_json::from_str(&dashboard).expect("JSON");
@@ -52,6 +64,20 @@ fn what_alerts_and_dashboards_name_exists() {
     assert!(named.len() > 25, "only {named:?} were found");
     let missing: Vec<_> = named.difference(&exist).collect();
     assert!(missing.is_empty(), "{missing:?} are none of {exist:#?}");
+}
+
+/// The manual named the expiry of certificates, of which no alert told.
+#[test]
+fn what_the_manual_says_to_alert_on_has_an_alert() {
+    let manual = fs::read_to_string(repository("docs/operations.md")).expect("the manual");
+    let alerts = fs::read_to_string(repository("ops/prometheus/alerts.yml")).expect("alerts");
+    let (_, after) = manual.split_once("Alert on these: ").expect("what to alert on");
+    let (named, _) = after.split_once("\n\n").expect("the end of a paragraph");
+    let named: BTreeSet<String> = metrics_in(named).collect();
+    assert!(!named.is_empty(), "the manual names no metric");
+    let has_alert: BTreeSet<String> = metrics_in(&alerts).collect();
+    let missing: Vec<_> = named.difference(&has_alert).collect();
+    assert!(missing.is_empty(), "{missing:?} have no alert");
 }
 
 #[test]

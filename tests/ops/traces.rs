@@ -125,6 +125,30 @@ fn reads_and_decisions_are_traced_as_writes_are() {
     all_served(&streamed, "finish");
 }
 
+/// `HEAD` was told as if the value had been sent.
+#[test]
+fn an_answer_without_a_body_is_told_as_that() {
+    let collector = Collector::start(Answers::Takes);
+    let node = launch(&collector.url(), "0").start();
+    let mut connection = node.connect();
+    connection.put(KEY, VALUE);
+    for (trace, method, key, status, bytes) in
+        [("1", "HEAD", KEY, 200, "0"), ("2", "HEAD", "missing", 404, "0"), ("3", "GET", KEY, 200, "35")]
+    {
+        let trace = trace.repeat(32);
+        let fields = traceparent("01").replace(TRACE, &trace);
+        connection.send(format!("{method} {} HTTP/1.1\r\nHost: ladoga\r\n{fields}\r\n", entity(key)));
+        let head = connection.response_head();
+        assert_eq!(head.status, status);
+        if method == "GET" {
+            connection.try_read_exactly(VALUE.len()).expect("a value");
+        }
+        let spans = collector.trace(&trace, 1);
+        let sent = spans[0].attribute("http.response.body.size");
+        assert_eq!(sent, Some(bytes), "{:?}", spans[0]);
+    }
+}
+
 #[test]
 fn a_client_says_what_is_recorded_and_a_malformed_word_counts_for_nothing() {
     let collector = Collector::start(Answers::Takes);
@@ -228,7 +252,7 @@ fn a_collector_that_is_away_is_told_of_and_harms_no_request() {
     let mut node = launch.start();
     node.connect().put("k", b"v");
     wait_until("spans that nobody takes", || outcome(&node, "failed") > 0.0);
-    assert!(node.log().contains("spans cannot be exported"), "{}", node.log());
+    wait_until("a line of the log", || node.log().contains("spans cannot be exported"));
     many_requests(&node);
     node.stop();
 }

@@ -243,7 +243,7 @@ fn a_transaction_takes_as_much_memory_as_one_client_may_have() {
         ("64MiB", (3, 1_000_000), "*3\r\n+OK\r\n+OK\r\n+OK\r\n"),
         ("64MiB", (40, 50_000), "-ERR the operations take up to "),
         ("64MiB", (2_000, 1_000), "-ERR the operations take up to "),
-        ("64MiB", (4, 1_000_000), "-EXECABORT"),
+        ("64MiB", (8, 1_000_000), "-EXECABORT"),
         ("1GiB", (1, 10_000_000), "*1\r\n+OK\r\n"),
     ] {
         let node = RespNode::launch(launch(memory));
@@ -259,7 +259,7 @@ fn a_transaction_takes_as_much_memory_as_one_client_may_have() {
         if expected == "-EXECABORT" {
             let told = String::from_utf8_lossy(&last);
             assert!(
-                told.starts_with("-ERR the transaction would take 40") && told.contains("at most 3670016 "),
+                told.starts_with("-ERR the transaction would take 80") && told.contains("at most 7340032 "),
                 "{what}: {told}"
             );
             continue;

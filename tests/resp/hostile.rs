@@ -376,18 +376,18 @@ fn a_handshake_of_tls_runs_no_commands() {
 /// Whatever a client has queued, others can write.
 #[test]
 fn a_transaction_that_waits_gives_its_memory_up() {
-    /// What they take leaves less of seven eighths of 2 MiB, which one client may have, than a write needs.
+    /// What they take leaves less of seven eighths of 4 MiB, which one client may have, than a write needs.
     const ECHOES: usize = 175;
     let node = RespNode::launch(Launch::patient().flag("--fsync", "never").flag("--memory", "32MiB"));
     let mut idle = node.connect();
     assert_eq!(idle.ask("MULTI"), "+OK\r\n");
-    idle.send(&request(&[b"ECHO", &value(1, 10_000)]).repeat(ECHOES));
+    idle.send(&request(&[b"ECHO", &value(1, 20_000)]).repeat(ECHOES));
     for _ in 0..ECHOES {
         assert_eq!(idle.reply(), b"+QUEUED\r\n");
     }
     // After some seconds, in which it makes no progress.
     wait_until("a write that is taken", || {
-        node.connect().ask_bytes(&[b"SET", b"k", &value(1, 100_000)]) == b"+OK\r\n"
+        node.connect().ask_bytes(&[b"SET", b"k", &value(1, 200_000)]) == b"+OK\r\n"
     });
     let told = idle.rest();
     assert!(

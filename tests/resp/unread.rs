@@ -1,11 +1,12 @@
 //! Clients that hold what others need, and do not read, or do not go on.
 
 use std::io::Write;
+use std::net::Ipv4Addr;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::client::{RespClient, RespNode, request};
-use crate::support::{Launch, value, wait_until};
+use crate::support::{Connection, Launch, entity, value, wait_until};
 
 /// One event loop with 4 MiB for values, of which one client may have seven eighths.
 fn small_node() -> RespNode {
@@ -114,7 +115,7 @@ fn who_gives_way_does_so_at_once() {
     let told =
         (0..10).map(|_| told_to_who_gives_way(&node)).find(|told| !told.starts_with("-ERR over capacity"));
     let told = told.expect("one that has room before the others");
-    assert!(told.starts_with("-ERR the request arrived too slowly"), "{told}");
+    assert!(told.starts_with("-ERR the request arrived too slowly, or takes more memory"), "{told}");
 }
 
 /// What a client is told that sends most of a request, and no more, while others want its room.
@@ -205,4 +206,48 @@ fn values_and_refusals_are_counted() {
     client.send(&head);
     assert!(client.line().starts_with('-'));
     assert_eq!(node.node.metrics().sum("ladoga_resp_commands_total", &["write", "error"]), Some(1.0));
+}
+
+/// A value that came over a slow link was a slow write.
+#[test]
+fn a_large_value_takes_the_time_from_its_last_byte_on() {
+    let node = small_node();
+    let mut client = node.connect();
+    let large = request(&[b"SET", b"k", &value(1, 300_000)]);
+    let (first, rest) = large.split_at(100_000);
+    client.send(first);
+    let mut other = node.node.connect();
+    for _ in 0..100 {
+        assert_eq!(other.request("GET", "/metrics", None).status, 200);
+    }
+    let began = Instant::now();
+    client.send(rest);
+    assert_eq!(client.reply(), b"+OK\r\n");
+    let took_s = began.elapsed().as_secs_f64();
+    let told_s = node.node.metrics().sum("ladoga_resp_command_duration_seconds_sum", &["write"]);
+    assert!(told_s.is_some_and(|told_s| told_s > 0.0 && told_s <= took_s), "{told_s:?} of {took_s}");
+}
+
+/// Nobody else had anything while it grew. From then on, nobody else got anything for as long as it went on, as slowly as it likes.
+#[test]
+fn a_request_that_takes_more_than_one_may_makes_room_however_fast_it_is() {
+    const DISPLACED: &str = "ladoga_slow_clients_evicted_total";
+    let node = small_node();
+    let large = vec![b'v'; 60 << 20];
+    let request = request(&[b"MSET", b"a", &large, b"b", &large]);
+    // More than is between the two ends: the node has most of it once it is sent.
+    let (first, rest) = request.split_at(40 << 20);
+    let mut client = node.connect();
+    client.send(first);
+    // More than 128 KiB/s, also if few of them are sent in a second.
+    let mut pieces = rest.chunks(32 << 10);
+    wait_until("room for a value", || {
+        // Once it has given way, nobody reads that.
+        let _ = client.stream().write_all(pieces.next().expect("some of it is left"));
+        // Of another client: what one client has at most would be in the way of its own.
+        let mut other = Connection::open_from(Ipv4Addr::new(127, 0, 0, 2), node.node.address());
+        let put = other.try_request("PUT", &entity("k"), Some(&large[..100_000]));
+        put.is_ok_and(|response| response.status == 201)
+    });
+    assert_eq!(node.node.metrics().sum(DISPLACED, &["value"]), Some(1.0));
 }

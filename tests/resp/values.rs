@@ -1,5 +1,5 @@
 use crate::client::{RespNode, damage, request};
-use crate::support::{Launch, value};
+use crate::support::{Launch, value, wait_for};
 
 fn bulk(value: &[u8]) -> Vec<u8> {
     [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat()
@@ -18,6 +18,34 @@ fn values_of_every_length_are_kept() {
         assert!(client.ask_bytes(&[b"GET", key.as_bytes()]) == bulk(&value), "{length}");
         assert_eq!(client.ask(&format!("STRLEN {key}")), format!(":{length}\r\n"));
         assert!(node.node.connect().get(&key).body == value, "{length}");
+    }
+}
+
+/// All of them were told as `set`.
+#[test]
+fn a_large_value_that_is_slow_is_told_with_its_command() {
+    let launch = Launch::new().flag("--fsync", "never").env("LADOGA_SLOW_REQUEST", "1ms");
+    let node = RespNode::launch(launch.env("LADOGA_LOG_FORMAT", "json"));
+    let large = value(1, 300_000);
+    for (command, between) in
+        [("set", None), ("setnx", None), ("setex", Some("100")), ("psetex", Some("100000"))]
+    {
+        let line = wait_for("a command that is slow", || {
+            let words = [command, command].into_iter().chain(between).map(str::as_bytes);
+            let bytes = request(&words.chain([&large[..]]).collect::<Vec<_>>());
+            let mut client = node.connect();
+            client.send(&bytes[..200_000]);
+            for _ in 0..20 {
+                assert_eq!(node.node.connect().request("GET", "/metrics", None).status, 200);
+            }
+            client.send(&bytes[200_000..]);
+            client.reply();
+            let log = node.node.log();
+            let mut lines =
+                log.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+            lines.find(|line| line["message"] == "slow request" && line["key"] == command)
+        });
+        assert_eq!((&line["method"], &line["route"]), (&command.into(), &"redis".into()), "{line}");
     }
 }
 

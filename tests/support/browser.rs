@@ -159,6 +159,7 @@ impl Page<'_> {
     /// Presses the mouse within an element, at these parts of its width and height from its upper left corner, moves it to
     /// another point of it, and releases it. A click is a drag to the point where it began.
     pub(crate) fn drag(&mut self, selector: &str, from: (f64, f64), to: (f64, f64)) {
+        self.is_drawn();
         // Only what is within the window can be pressed.
         let script = format!(
             "(e => {{ const at = () => e.getBoundingClientRect(); \
@@ -180,12 +181,17 @@ impl Page<'_> {
         }
     }
 
-    /// Moves the mouse to a point of an element, at these parts of its width and height, without pressing it.
-    pub(crate) fn hover(&mut self, selector: &str, (x, y): (f64, f64)) {
-        // Scrolling hides the tooltip, and the event arrives a frame later.
+    /// Waits until nothing is moved any more by what was done.
+    fn is_drawn(&mut self) {
         self.evaluate(
             "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))",
         );
+    }
+
+    /// Moves the mouse to a point of an element, at these parts of its width and height, without pressing it.
+    pub(crate) fn hover(&mut self, selector: &str, (x, y): (f64, f64)) {
+        // Scrolling hides the tooltip, and the event arrives a frame later.
+        self.is_drawn();
         let script = format!(
             "(e => {{ const r = e.getBoundingClientRect(); return [r.left + {x} * r.width, r.top + {y} * r.height]; }})\
              (document.querySelector({}))",

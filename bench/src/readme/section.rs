@@ -24,7 +24,7 @@ const RATE: &str = "requests/s";
 const CPU: &str = "server CPU, µs/request";
 const EACH: &str = "µs/operation";
 const ENGINES: &[(&str, &str)] = &[("fjall", "fjall"), ("RocksDB", "RocksDB")];
-const SERVERS: &[(&str, &str)] = &[("nginx", "nginx"), ("redis", "Redis")];
+const SERVERS: &[(&str, &str)] = &[("nginx", "nginx, which stores nothing"), ("redis", "Redis")];
 
 const fn claim(
     id: &'static str,

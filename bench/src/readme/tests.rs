@@ -21,7 +21,7 @@ fn the_readme_has_the_figures_of_the_kept_results() {
 fn the_section_has_a_row_a_claim_and_says_where_it_is_from() {
     let section = section(&complete()).expect("all results");
     for part in [
-        "| GET of 1,000,000 records | 138,494/s (124,645..152,343) at 7.00 µs of CPU | nginx: 135,000/s (121,500..148,500) at \
+        "| GET of 1,000,000 records | 138,494/s (124,645..152,343) at 7.00 µs of CPU | nginx, which stores nothing: 135,000/s (121,500..148,500) at \
          7.00 µs of CPU; Redis: 101,000/s",
         "| storage alone: not synced, 1 thread | 0.50 µs (0.50..0.55) | fjall: 3.25 µs (3.25..3.58); RocksDB: 4.00 µs",
         "- P1, P2, P3, P4, P5: `cargo run --release --manifest-path bench/Cargo.toml -- NAME --threads 1` on 2026-11-25, 3 rounds. \
@@ -106,7 +106,7 @@ fn hostile_text_stays_text() {
     assert!(!section.contains(END) && !section.contains("\n## x") && !section.contains("<b>"), "{section}");
     assert!(
         section
-            .contains("| a/b 'c' ‹b> ‹!-- measured: end --> (x)(javascript:y) | 1/s | nginx: not measured;"),
+            .contains("| a/b 'c' ‹b> ‹!-- measured: end --> (x)(javascript:y) | 1/s | nginx, which stores nothing: not measured;"),
         "{section}"
     );
 }

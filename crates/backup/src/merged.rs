@@ -23,6 +23,10 @@ pub struct MergedCells {
     nodes: Vec<NodeCells>,
     /// How many nodes the cluster had; 0 of a node on its own.
     cluster: usize,
+    /// How many records all their tables have, those that are replaced included.
+    records: u64,
+    /// How many of them were taken so far.
+    taken: u64,
 }
 
 impl NodeCells {
@@ -53,7 +57,14 @@ impl MergedCells {
         let nodes = backup.nodes.iter().enumerate();
         let nodes: Result<_, _> =
             nodes.map(|(place, node)| NodeCells::open(repository, node, place)).collect();
-        Ok(MergedCells { nodes: nodes?, cluster: backup.cluster.len() })
+        let records = backup.nodes.iter().map(|node| node.tables.records()).fold(0, u64::saturating_add);
+        Ok(MergedCells { nodes: nodes?, cluster: backup.cluster.len(), records, taken: 0 })
+    }
+
+    /// As much of this total as was taken of the records. It may stay below it: what a node has replaced is not given.
+    pub(crate) fn share_of(&self, total: u64) -> u64 {
+        let share = u128::from(total) * u128::from(self.taken.min(self.records));
+        share.checked_div(u128::from(self.records)).map_or(total, |share| share as u64)
     }
 
     /// The next key and its newest cell; `None` at the end.
@@ -65,6 +76,7 @@ impl MergedCells {
             if node.next.as_ref().is_none_or(|(head, _)| *head != key) {
                 continue;
             }
+            self.taken += 1;
             let found = node.next.take().map(|(_, cell)| cell);
             node.advance()?;
             newest = better(newest, found);

@@ -2,6 +2,7 @@ use std::io;
 use std::path::Path;
 
 use ladoga_env::{Disk, Env, Lock, OpenMode};
+use ladoga_model::KEY_BYTES_MAX;
 use ladoga_storage::{
     BLOB_BYTES_MIN, BLOB_PIECE_BYTES, Cell, Durability, Engine, LOCK, LOST_AND_FOUND, Options, RESTORING,
     Value, WriteBatch, begin_restore, end_restore,
@@ -23,9 +24,11 @@ pub struct Restored {
 }
 
 /// The memory that is used for writing cells.
-const MEMORY_BYTES: u64 = 128 << 20;
-/// Cells are written in groups of so many bytes.
-pub(crate) const GROUP_BYTES: usize = 1 << 20;
+const MEMORY_BYTES: u64 = 256 << 20;
+/// A table has so many bytes before it is compressed: cells come in the order of their keys, so nothing merges their tables.
+const MEMTABLE_BYTES: usize = 16 << 20;
+/// Cells are written in groups of so many bytes, or of fewer if they are small.
+const GROUP_BYTES: usize = 1 << 20;
 /// Where a store is made before it is copied to where it belongs. A node that finds it removes it.
 pub(crate) const SCRATCH: &str = "checkpoints/restoring";
 
@@ -117,10 +120,13 @@ pub(crate) fn open_scratch(env: &Env, scratch: &Path) -> Result<Engine, Error> {
     let mut options = Options::new(MEMORY_BYTES, Durability::Never);
     // Whatever else it is, it is no time to drop deletions: who restores into a cluster may need them, and all of the log comes behind.
     options.tombstone_age_ms_min = None;
+    options.memtable_bytes = Some(MEMTABLE_BYTES);
+    // Tables that share no key only move down: as they are written now, they stay.
+    options.compression[0] = options.compression[1];
     Ok(Engine::open(env.clone(), scratch, options)?)
 }
 
-/// Writes the newest cells of all nodes of a backup.
+/// Writes the newest cells of all nodes of a backup. Progress is in bytes of all their files.
 pub(crate) fn write_merged(
     engine: &Engine,
     repository: &Repository,
@@ -128,8 +134,7 @@ pub(crate) fn write_merged(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Restored, Error> {
     let mut cells = MergedCells::open(repository, backup)?;
-    // Each node has about all of them; how many bytes are read again is not known before.
-    let total_bytes = backup.nodes.iter().map(NodeBackup::bytes).max().unwrap_or(0);
+    let total_bytes = backup.bytes();
     let mut restored = Restored::default();
     let mut batch = WriteBatch::new();
     while let Some((key, cell)) = cells.next_cell()? {
@@ -148,15 +153,24 @@ pub(crate) fn write_merged(
                 batch.put_blob(&key, cell.stamp, writer.finish()?);
             }
         }
-        if batch.encoded_bytes() >= GROUP_BYTES {
+        if is_full(engine, &batch) {
             engine.write_group(&[std::mem::take(&mut batch)])?;
-            progress(Progress { done_bytes: restored.bytes.min(total_bytes), total_bytes });
+            progress(Progress { done_bytes: cells.share_of(total_bytes), total_bytes });
         }
     }
     if !batch.is_empty() {
         engine.write_group(&[batch])?;
     }
+    progress(Progress { done_bytes: total_bytes, total_bytes });
     Ok(restored)
+}
+
+/// Whether a batch is to be written before the next cell: it has enough bytes, or so many cells that the largest one may not fit beside
+/// them into one group, which a batch must.
+pub(crate) fn is_full(engine: &Engine, batch: &WriteBatch) -> bool {
+    let cell_bytes = WriteBatch::cell_bytes_max(KEY_BYTES_MAX, BLOB_BYTES_MIN as usize);
+    let (cells, bytes) = (batch.len(), batch.encoded_bytes());
+    bytes >= GROUP_BYTES || engine.excess(cells + 1, bytes + cell_bytes).is_some()
 }
 
 fn value_bytes(cell: &Cell) -> u64 {
@@ -166,8 +180,6 @@ fn value_bytes(cell: &Cell) -> u64 {
         Some(Value::Large(blob)) => blob.len(),
     }
 }
-
-const _: () = assert!(BLOB_BYTES_MIN <= GROUP_BYTES as u64);
 
 /// Locks the directory that a restore goes into. Nothing may be lost by one, and nothing mixed: neither with what is there nor with what
 /// another one puts there. What an attempt left that was cut off is no matter, as long as it is in the place for that; its mark is taken

@@ -49,18 +49,7 @@ impl Repository {
         source: &mut dyn Source,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(NodeBackup, Taken), Error> {
-        let node = |stored: &dyn Fn(Tag) -> StoredName| {
-            let stored = |listed: &Listed| StoredFile {
-                file: listed.file,
-                bytes: listed.bytes,
-                stored: stored(listed.tag),
-            };
-            let files = listing.files.iter().map(stored).collect();
-            let (url, store, tables) = (url.to_owned(), listing.store, listing.tables.clone());
-            NodeBackup { url, store, taken_ms, tables, files, log: None }
-        };
-        // Names have one length. So it is known before hours of fetching whether they can be written down.
-        self.expect_room_for(&node(&|tag| StoredName { tag, hash: 0 }))?;
+        self.expect_room_for([((url, taken_ms), listing)])?;
         let mut taking = Taking::begin(self, listing)?;
         let total_bytes = taking.missing_bytes();
         progress(Progress { done_bytes: 0, total_bytes });
@@ -71,8 +60,31 @@ impl Repository {
         }
         let mut taken = taking.taken;
         taken.kept_files = listing.files.len() as u64 - taken.new_files;
-        Ok((node(&|tag| taking.stored[&tag]), taken))
+        Ok((node_of((url, taken_ms), listing, &|tag| taking.stored[&tag]), taken))
     }
+
+    /// Fails if the list of a backup of these checkpoints could not be read. Names have one length: so it is known before hours of
+    /// fetching.
+    pub fn expect_room_for<'l>(
+        &self,
+        parts: impl IntoIterator<Item = ((&'l str, u64), &'l Listing)>,
+    ) -> Result<(), Error> {
+        let any_name = |tag| StoredName { tag, hash: 0 };
+        let nodes = parts.into_iter().map(|(of, listing)| node_of(of, listing, &any_name));
+        self.expect_room_for_list(nodes.map(|node| node.list_bytes()).fold(0, u64::saturating_add))
+    }
+}
+
+fn node_of(
+    (url, taken_ms): (&str, u64),
+    listing: &Listing,
+    stored: &dyn Fn(Tag) -> StoredName,
+) -> NodeBackup {
+    let file =
+        |listed: &Listed| StoredFile { file: listed.file, bytes: listed.bytes, stored: stored(listed.tag) };
+    let files = listing.files.iter().map(file).collect();
+    let (url, store, tables) = (url.to_owned(), listing.store, listing.tables.clone());
+    NodeBackup { url, store, taken_ms, tables, files, log: None }
 }
 
 /// A checkpoint on its way in.

@@ -45,11 +45,22 @@ impl At {
         part: Part,
         consistency: Consistency,
     ) -> Result<Option<Row>, Error> {
+        self.row_in(self.keyspace.bucket(key), key, part, consistency).await
+    }
+
+    /// The same of a bucket that may be another one than where this door has the key: somebody may have changed how many there are.
+    pub(crate) async fn row_in(
+        &self,
+        bucket: i32,
+        key: &[u8],
+        part: Part,
+        consistency: Consistency,
+    ) -> Result<Option<Row>, Error> {
         let statement = match part {
             Part::Whole => &self.keyspace.entities.get,
             Part::Mark => &self.keyspace.entities.get_mark,
         };
-        let values = (self.keyspace.bucket(key), key);
+        let values = (bucket, key);
         let found = rows(self.run_at(consistency, statement, values, self.read()).await?)?;
         let wrong = |error: &dyn std::fmt::Display| unreachable(format_args!("Cassandra's answer: {error}"));
         let (etag, value) = match part {

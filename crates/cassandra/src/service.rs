@@ -252,6 +252,12 @@ impl KeyValue for Cassandra {
         ))))
     }
 
+    fn no_cluster(&self) -> Option<Error> {
+        Some(Error::Unsupported(
+            "Cassandra has its own cluster: nodetool status tells of its nodes, and nodetool repair repairs them",
+        ))
+    }
+
     fn failure(&self) -> Option<String> {
         None
     }

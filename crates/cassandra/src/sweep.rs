@@ -176,7 +176,7 @@ impl At {
         unnamed: &mut Unnamed,
         passed_over: &mut PassedOver,
     ) {
-        let reads: Vec<_> = names.into_iter().map(|name| self.clone().read_row_of(name)).collect();
+        let reads: Vec<_> = names.into_iter().map(|name| self.clone().read_row_of(bucket, name)).collect();
         let read: Vec<_> = iter(reads).buffer_unordered(STATEMENTS_MAX).collect().await;
         let (now_ms, keep_ms) = (self.shared.clock.wall_ms(), self.shared.settings.pieces_keep_ms);
         let mut over = Vec::new();
@@ -193,7 +193,7 @@ impl At {
                 }
             }
         }
-        for (name, removed) in self.remove_unnamed(over).await {
+        for (name, removed) in self.remove_unnamed(bucket, over).await {
             match removed {
                 Ok(()) => unnamed.forget(&name),
                 Err(error) => passed_over.add(error),
@@ -201,31 +201,36 @@ impl At {
         }
     }
 
-    async fn read_row_of(self, name: UploadName) -> (UploadName, Result<bool, Error>) {
-        let is_named = self.is_named(&name, Consistency::Quorum).await;
+    async fn read_row_of(self, bucket: i32, name: UploadName) -> (UploadName, Result<bool, Error>) {
+        let is_named = self.is_named(bucket, &name, Consistency::Quorum).await;
         (name, is_named)
     }
 
     /// Removes the pieces of those that no row names after all.
-    async fn remove_unnamed(&self, names: Vec<UploadName>) -> Vec<(UploadName, Result<(), Error>)> {
+    async fn remove_unnamed(
+        &self,
+        bucket: i32,
+        names: Vec<UploadName>,
+    ) -> Vec<(UploadName, Result<(), Error>)> {
         let mut ended = Vec::with_capacity(names.len());
         let mut left = Vec::with_capacity(names.len());
         // One after the other: Cassandra decides about one at a time in a bucket, and others are in the way of clients' writes.
         for name in names {
-            match self.is_named(&name, LAST_LOOK_DECIDED).await {
+            match self.is_named(bucket, &name, LAST_LOOK_DECIDED).await {
                 Ok(false) => left.push(name),
                 named => ended.push((name, named.map(drop))),
             }
         }
-        let removals: Vec<_> = left.into_iter().map(|name| self.clone().remove_if_unnamed(name)).collect();
+        let removals: Vec<_> =
+            left.into_iter().map(|name| self.clone().remove_if_unnamed(bucket, name)).collect();
         ended.extend(iter(removals).buffer_unordered(STATEMENTS_MAX).collect::<Vec<_>>().await);
         ended
     }
 
-    async fn remove_if_unnamed(self, name: UploadName) -> (UploadName, Result<(), Error>) {
+    async fn remove_if_unnamed(self, bucket: i32, name: UploadName) -> (UploadName, Result<(), Error>) {
         let removed = async {
-            if !self.is_named(&name, LAST_LOOK_PLAIN).await? {
-                self.remove_pieces(&name).await?;
+            if !self.is_named(bucket, &name, LAST_LOOK_PLAIN).await? {
+                self.remove_pieces(bucket, &name).await?;
                 self.shared.counts.swept.fetch_add(1, Ordering::Relaxed);
             }
             Ok(())
@@ -234,9 +239,21 @@ impl At {
         (name, removed)
     }
 
-    /// Whether the row of the key names these pieces.
-    async fn is_named(&self, name: &UploadName, consistency: Consistency) -> Result<bool, Error> {
-        let row = self.row(&name.key, Part::Mark, consistency).await?;
-        Ok(row.and_then(|row| row.mark.upload) == Some(name.upload))
+    /// Whether a row of the key names these pieces: the one in the bucket that lists them, where the door has it that wrote them, or the one
+    /// in the bucket where this door has it. These differ once somebody has changed the number of buckets.
+    async fn is_named(
+        &self,
+        bucket: i32,
+        name: &UploadName,
+        consistency: Consistency,
+    ) -> Result<bool, Error> {
+        let own = self.keyspace.bucket(&name.key);
+        for bucket in std::iter::once(bucket).chain((own != bucket).then_some(own)) {
+            let row = self.row_in(bucket, &name.key, Part::Mark, consistency).await?;
+            if row.and_then(|row| row.mark.upload) == Some(name.upload) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }

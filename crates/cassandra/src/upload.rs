@@ -118,7 +118,7 @@ impl Drop for Begun {
         let at = self.at.clone();
         // Best effort: what is left is found by the sweep.
         self.at.shared.runtime.spawn(async move {
-            if let Err(error) = at.remove_pieces(&name).await {
+            if let Err(error) = at.remove_pieces(at.keyspace.bucket(&name.key), &name).await {
                 tracing::debug!(%error, "pieces of an upload that was given up are left to the sweep");
             }
         });
@@ -126,11 +126,11 @@ impl Drop for Begun {
 }
 
 impl At {
-    /// Removes the pieces of a value, and the note that there are any.
-    pub(crate) async fn remove_pieces(&self, name: &UploadName) -> Result<(), Error> {
+    /// Removes the pieces of a value, and the note that there are any, which is in this bucket.
+    pub(crate) async fn remove_pieces(&self, bucket: i32, name: &UploadName) -> Result<(), Error> {
         let ((key, upload), removed) = (name.columns(), name.removed(self.shared.clock.next()));
         self.run(&self.keyspace.pieces.delete, (removed, key, &upload[..]), self.write()).await?;
-        let values = (removed, self.keyspace.bucket(key), key, &upload[..]);
+        let values = (removed, bucket, key, &upload[..]);
         self.run(&self.keyspace.pieces.forget, values, self.write()).await.map(drop)
     }
 }

@@ -50,6 +50,11 @@ impl<T: Clone> Ballots<T> {
         self.0.is_empty()
     }
 
+    /// Whether one may be somewhere that carries something of the request, and not only what was there before.
+    pub fn carry_something(&self) -> bool {
+        self.0.iter().any(|ballot| ballot.answer.is_some())
+    }
+
     /// Another one, newer than those before, may be somewhere.
     pub fn left(&mut self, version: Version, answer: Option<T>) {
         self.0.push(Ballot { version, answer });
@@ -68,7 +73,8 @@ impl<T: Clone> Ballots<T> {
     /// What follows from the newest cell of a majority of promises; `is_stable` if each of them has it.
     pub fn course(&mut self, newest: Option<Version>, is_stable: bool) -> Course<T> {
         let Some(index) = self.0.iter().position(|ballot| Some(ballot.version) == newest) else {
-            let is_overtaken = self.0.iter().any(|ballot| Some(ballot.version) < newest);
+            let is_own = |ballot: &&Ballot<T>| ballot.answer.is_some();
+            let is_overtaken = self.0.iter().filter(is_own).any(|ballot| Some(ballot.version) < newest);
             return if is_overtaken { Course::Unknown } else { Course::Decide };
         };
         let is_last = index + 1 == self.0.len();
@@ -106,6 +112,12 @@ mod tests {
         assert_eq!(ballots.course(Some(version(5)), false), Course::Again(Some(1)));
         assert_eq!(ballots.course(Some(version(5)), true), Course::Done(1));
         assert_eq!(ballots.course(Some(version(6)), true), Course::Unknown);
+        assert_eq!(
+            left(&[(5, None)]).course(Some(version(6)), true),
+            Course::Decide,
+            "nothing of it is anywhere"
+        );
+        assert_eq!(left(&[(4, Some(1)), (5, None)]).course(Some(version(6)), true), Course::Unknown);
         let mut ballots = Ballots::new(Some((version(5), 1)));
         assert_eq!(ballots.course(Some(version(5)), true), Course::Done(1));
         ballots.buried();

@@ -136,7 +136,7 @@ pub struct FilePart {
 pub struct EndedRead {
     /// What it was pushed with.
     pub token: u64,
-    /// All of its bytes; `UnexpectedEof` if the file ends before that.
+    /// All of its bytes; `UnexpectedEof` if the file ends before that, `WouldBlock` if the ring could not read it, whatever its disk can.
     pub bytes: io::Result<Vec<u8>>,
 }
 

@@ -1,3 +1,4 @@
+use std::net::IpAddr;
 use std::rc::Rc;
 
 use bytes::BytesMut;
@@ -5,8 +6,9 @@ use ladoga_runtime::Gate;
 use ladoga_server::{Connection, Moving, Protocol};
 use ladoga_service::KeyValue;
 use ladoga_tls::Session;
+use tokio::net::TcpStream;
 
-use crate::connection::{Departure, Link};
+use crate::connection::{Departure, Link, Socket};
 use crate::door::Door;
 use crate::resp::{RespDoor, RespLink, Told};
 use crate::serve::Leaving;
@@ -66,14 +68,15 @@ impl<K: KeyValue> Protocol for Entrances<K> {
 
     type Known = Known;
 
-    fn accept(&self, socket: tokio::net::TcpStream, entrance: usize, known: Option<Known>) -> Rc<Client> {
+    fn accept(&self, socket: (TcpStream, IpAddr), entrance: usize, known: Option<Known>) -> Rc<Client> {
         let is_known = known.is_some();
         let (secure, said) = known.map(|known| (known.secure, known.said)).unwrap_or_default();
+        let socket = Socket::new(socket, secure);
         if entrance == Entrances::<K>::RESP {
             let told = if let Said::Told(told) = said { Some(told) } else { None };
-            return Rc::new(Client(Spoken::Resp(Rc::new(self.resp.accept((socket, secure), told)))));
+            return Rc::new(Client(Spoken::Resp(Rc::new(self.resp.accept(socket, told)))));
         }
-        let mut link = Link::new(socket, secure, Rc::clone(&self.http.core));
+        let mut link = Link::new(socket, Rc::clone(&self.http.core));
         // A client that was on its way when draining began has no request in flight, as if it had stayed where it was. A peer has.
         link.is_late &= !is_known || matches!(said, Said::Peers(_));
         if let Said::Peers(ahead) = said {

@@ -190,7 +190,7 @@ async fn answer<K: KeyValue>(
     }
     // A batch tells when it writes its head: until then, its connection may still have to say something else.
     if !matches!(outcome, Outcome::Exchange(_)) {
-        tell_answered(door, link, begun, (status, known_bytes(&outcome)), is_at_once);
+        tell_answered(door, link, begun, (status, known_bytes(link, &outcome)), is_at_once);
     }
     let written = match outcome {
         Outcome::Answer(answer) => write_answer(core, link, &answer).await.map_err(StreamError::from),

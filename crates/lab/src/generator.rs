@@ -78,6 +78,7 @@ fn measure(drive: &Drive, next: NextRequest) -> Outcome<Measured> {
         },
         ending: Ending::Drain,
         is_batch_latency: false,
+        misses_are_good: false,
     };
     let maker = Box::new(OwnRequests { address: drive.address, next });
     let mut crew = Crew::muster(plan, vec![maker], &Arc::new(AtomicBool::new(false)))?;

@@ -86,6 +86,7 @@ pub(crate) fn plan(options: &Options, rate: Option<u64>) -> Plan {
         rate: rate.map(|rate| rate as f64),
         ending: Ending::Cut,
         is_batch_latency: options.batch_latency,
+        misses_are_good: options.allow_misses,
     }
 }
 

@@ -7,6 +7,9 @@ use hdrhistogram::Histogram;
 use crate::record::JudgedBound;
 use crate::stats::{Class, RunOutcome};
 
+/// By so little of itself, a figure may differ from a limit that it has reached: 7 % is not quite 7 of 100.
+const ROUNDING: f64 = 1e-9;
+
 /// One or more bounds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Slo {
@@ -19,6 +22,8 @@ struct Bound {
     text: String,
     what: What,
     limit: f64,
+    /// The limit itself holds too: `<=` or `>=`.
+    is_inclusive: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -74,7 +79,8 @@ impl Bound {
         let wrong =
             || format!("`{text}` is not a bound such as p99<5ms, mean<1ms, max<1s, errors<0.1% or rate>10k");
         let (name, limit) = text.split_once(['<', '>']).ok_or_else(wrong)?;
-        let (name, limit) = (name.trim(), limit.trim().trim_start_matches('='));
+        let (name, limit) = (name.trim(), limit.trim());
+        let (limit, is_inclusive) = limit.strip_prefix('=').map_or((limit, false), |limit| (limit, true));
         let what = match name {
             "mean" => What::Mean,
             "max" => What::Max,
@@ -100,7 +106,7 @@ impl Bound {
             },
             What::Rate => scaled(limit, &RATES),
         };
-        Ok(Self { text: text.to_owned(), what, limit: limit.ok_or_else(wrong)? })
+        Ok(Self { text: text.to_owned(), what, limit: limit.ok_or_else(wrong)?, is_inclusive })
     }
 
     fn judge(&self, outcome: &RunOutcome, misses_are_good: bool) -> JudgedBound {
@@ -119,6 +125,7 @@ impl Bound {
             return self.judged("no answer at all".to_owned(), false);
         }
         let holds = if self.what == What::Rate { found > self.limit } else { found < self.limit };
+        let holds = holds || (self.is_inclusive && (found - self.limit).abs() <= ROUNDING * self.limit);
         // A run without any error holds `errors<0%` too: nobody means a bound that cannot be held.
         let holds = holds || (self.what == What::Errors && found == 0.0);
         self.judged(shown, holds)
@@ -180,6 +187,23 @@ mod tests {
         assert_eq!(broken[1], "errors<0.5%: found 1.000%");
         let broken = slo.check(&outcome(), true);
         assert_eq!(broken.len(), 1, "a miss is good where that was asked for: {broken:?}");
+    }
+
+    /// The `=` was read over: 1 % of errors missed `errors<=1%`.
+    #[test]
+    fn what_may_be_equal_holds_at_its_limit() {
+        let judged = |text: &str| Slo::parse(text).unwrap().judge(&outcome(), false)[0].holds;
+        for (bound, limit) in [("errors<=", "1%"), ("rate>=", "1000"), ("rate>=", "1k")] {
+            assert!(judged(&format!("{bound}{limit}")), "{bound}{limit}");
+            let strict = bound.trim_end_matches('=');
+            assert!(!judged(&format!("{strict}{limit}")), "{strict}{limit}");
+        }
+        let mut seven = outcome();
+        seven.latencies.at(Class::NOT_FOUND, Method::Get).corrected.record_n(1_000_000, 60).unwrap();
+        seven.latencies.at(Class::Success, Method::Get).corrected.reset();
+        seven.latencies.at(Class::Success, Method::Get).corrected.record_n(1_000_000, 930).unwrap();
+        assert!(Slo::parse("errors<=7%").unwrap().check(&seven, false).is_empty());
+        assert!(!judged("errors<=0.9%") && !judged("rate>=1001") && judged("errors <= 1.1 %"));
     }
 
     #[test]
@@ -260,6 +284,7 @@ mod tests {
             "",
             "p99",
             "p99<",
+            "p99<==5ms",
             "p99<5",
             "p101<5ms",
             "x<5ms",

@@ -128,8 +128,8 @@ const REPAIR_HELP: &str = "\
 The node compares its data with every other node and copies what is newer there. Nodes also do this in the background; use
 this command if you do not want to wait. On a node with tokens, it needs one with the scope admin.
 
-Exit codes: 0 if the node was compared with all others; 1 if one of them could not be reached, or the node is not part of a
-cluster; 2 if the command line is wrong.";
+Exit codes: 0 if the node was compared with all others and has what it lacked; 1 if one of them could not be reached, if something
+could not be copied (the message names it), or if the node is not part of a cluster; 2 if the command line is wrong.";
 
 const GET_HELP: &str = "\
 The value is printed as it is, without a newline at the end.
@@ -372,7 +372,7 @@ pub(crate) struct DiffArguments {
 
 const CHECK_HELP: &str = "\
 Verifies every checksum and every rule of the file formats. Changes nothing. Each problem is one line on standard error, with
-its file and its offset. What is kept of the log for backups (wal-kept) is verified by `ladoga backup log`.
+its file and its offset. Of the log that is kept for backups (wal-kept), gaps and large values are verified by `ladoga backup log`.
 
 Example:
   ladoga check ./ladoga-data

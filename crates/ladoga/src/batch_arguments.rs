@@ -67,10 +67,10 @@ pub(crate) struct ExportArguments {
 }
 
 const IMPORT_HELP: &str = "\
-Values replace those that the node has under the same keys; other keys stay as they are. Records are stored in the order of their lines,
-and sent within a second if the input rests. A record that expires keeps its time, and is left out if that is over. A record that the
-node refuses for now, because it is overloaded or the token has used its rate, is sent again, for up to ten minutes. If the command is
-interrupted, it can be repeated.
+Values replace those that the node has under the same keys; other keys stay as they are. Of records of one key the last line wins;
+those of different keys are stored side by side, within a second if the input rests. A record that expires keeps its time, and is left
+out if that is over. A record that the node refuses for now, because it is overloaded or the token has used its rate, is sent again,
+for up to ten minutes. If the command is interrupted, it can be repeated.
 
 Examples:
   ladoga import all.ndjson

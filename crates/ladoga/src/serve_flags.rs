@@ -35,6 +35,7 @@ Rarely needed settings, as environment variables or in the file only:
   LADOGA_CLOCK_AHEAD_MS_MAX        how far a version may be ahead of the time of a majority of the nodes [default: 60000]
   LADOGA_CHANGES_KEEP_MS           how long deletions are kept for those who follow changes [default: 86400000, a day]
   LADOGA_CASSANDRA_PIECES_KEEP_MS  how long parts of replaced large values stay for their readers [default: 3600000, an hour]
+  LADOGA_OTLP_TIMEOUT_MS           time in which the collector must take a batch of spans, tries included [default: 10000]
   LADOGA_DISK_READS                how blocks are read: auto (io_uring if available, else threads) or pool (threads) [default: auto]
   LADOGA_LOG_FORMAT                how a line of the log looks: text or json [default: text]
   LADOGA_LOG                       log level: off, error, warn, info, debug or trace, or a list such as
@@ -70,7 +71,7 @@ pub(crate) struct ServeFlags {
     /// machine's memory]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) memory: Option<String>,
-    /// Number of event-loop threads [default: as many as the load asks for, up to the number of cores; in a cluster, that number]
+    /// Number of event-loop threads [default: as many as the load asks for, up to the number of cores]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) threads: Option<String>,
     /// Requests that take so long, such as 200ms or 2s, are told in the log; never for none of them [default: 1s]

@@ -285,3 +285,17 @@ fn what_does_not_fit_into_one_record_is_refused_before_anything_is_written() {
         assert_eq!(number(&service, "0").await, 0);
     });
 }
+
+/// They were told as fewer bytes than there may be.
+#[test]
+fn what_has_too_many_keys_for_the_memory_is_told_as_what_it_takes_there() {
+    let (env, _disk, _clock) = sim::env(1);
+    on_a_loop(&env, Durability::Always, async |service| {
+        let deletes = (0..7_000).map(|number| write(&number.to_string(), KeyChange::Delete));
+        let refused = service.write_together(&context(), deletes.collect()).await;
+        let Err(Error::Store(StoreError::TooLargeTogether { bytes, bytes_max })) = refused else {
+            panic!("{refused:?}")
+        };
+        assert!(bytes_max < bytes, "{bytes} of {bytes_max}");
+    });
+}

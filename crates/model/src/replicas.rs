@@ -46,11 +46,11 @@ pub enum ReplicasError {
         from: u32,
     },
     /// No replicas, or more than nodes.
-    #[error("from is {from}, expected 1 to the size of the cluster ({nodes})")]
+    #[error("from is {from}, expected 1 to {nodes}, as many nodes as a key can live on")]
     FromOutside {
         /// The number of replicas.
         from: u32,
-        /// The size of the cluster.
+        /// On how many nodes a key can live: all of a cluster of ours, some of another one.
         nodes: u32,
     },
 }
@@ -159,6 +159,13 @@ mod tests {
         assert_eq!(parse("2/1", 1), Err(ReplicasError::AckOverFrom { ack: 2, from: 1 }));
         assert_eq!(parse("1/2", 1), Err(ReplicasError::FromOutside { from: 2, nodes: 1 }));
         assert!(parse("0/0", 1).is_err());
+    }
+
+    /// A door to Cassandra said of a cluster of nine nodes that it has three.
+    #[test]
+    fn too_many_are_told_without_a_word_on_how_many_nodes_there_are() {
+        let refused = parse("2/4", 3).expect_err("there are three at most").to_string();
+        assert_eq!(refused, "from is 4, expected 1 to 3, as many nodes as a key can live on");
     }
 
     #[test]

@@ -17,10 +17,10 @@ const STREAM_WINDOW_MS: u64 = 5_000;
 /// What the event loops of a process share, whatever service is behind them.
 pub(crate) struct Loops {
     pub(crate) limits: Limits,
-    event_loops: usize,
-    clock: Arc<dyn Clock>,
     pub(crate) metrics: Arc<Metrics>,
     handshakes: Gate,
+    /// Memory for values that arrive, in bytes. One loop may serve all clients, so it is not divided by their number.
+    bodies: Gate,
     /// Answers that are too large for memory, by number.
     pub(crate) streams: Gate,
     /// Values that are, by number.
@@ -36,28 +36,31 @@ impl Loops {
         limits: Limits,
         event_loops: usize,
         (resp_settings, access): (RespSettings, Arc<Access>),
-        clock: Arc<dyn Clock>,
+        clock: &Arc<dyn Clock>,
     ) -> Loops {
-        let gate = |max, window_ms, bound| Gate::new(max as u64, window_ms, bound, Arc::clone(&clock));
+        let gate = |max, window_ms, bound| Gate::new(max, window_ms, bound, Arc::clone(clock));
         Loops {
+            bodies: gate(
+                limits.body_bytes_max,
+                UPLOAD_WINDOW_MS,
+                "the limit of bytes of values being received is reached",
+            ),
             streams: gate(
-                limits.streams_max,
+                limits.streams_max as u64,
                 STREAM_WINDOW_MS,
                 "the limit of ranges and large values being read is reached",
             ),
             uploads: gate(
-                limits.uploads_max,
+                limits.uploads_max as u64,
                 UPLOAD_WINDOW_MS,
                 "the limit of large values being written is reached",
             ),
-            handshakes: handshakes(Arc::clone(&clock)),
+            handshakes: handshakes(Arc::clone(clock)),
             cursors: Arc::default(),
             resp_settings,
             access,
             metrics: Arc::new(Metrics::new(event_loops)),
             limits,
-            event_loops,
-            clock,
         }
     }
 
@@ -76,11 +79,8 @@ impl Loops {
         (nodes, is_alone): (u32, bool),
         cluster: Option<Rc<dyn ClusterDoor>>,
     ) -> Door<K> {
-        let body_bytes_max = self.limits.body_bytes_max / self.event_loops as u64;
-        let bound = "the limit of bytes of values being received is reached";
-        let bodies = Gate::new(body_bytes_max, UPLOAD_WINDOW_MS, bound, Arc::clone(&self.clock));
         Door {
-            core: Rc::new(Core::new(Rc::clone(context), self.limits.clone(), bodies)),
+            core: Rc::new(Core::new(Rc::clone(context), self.limits.clone(), self.bodies.clone())),
             opening,
             nodes,
             is_alone,

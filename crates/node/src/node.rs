@@ -81,7 +81,7 @@ impl<S: Store> Node<S> {
                 Membership::Cluster(Arc::new(cluster.with_secret(peer_secret).with_tls(tls)))
             }
         };
-        let loops = Loops::new(limits.clone(), event_loops, (resp_settings, access), Arc::clone(&clock));
+        let loops = Loops::new(limits.clone(), event_loops, (resp_settings, access), &clock);
         let metrics = Arc::clone(&loops.metrics);
         let shared = Arc::new(Shared { loops, store: OnceLock::new(), opened: Notify::new() });
         let config = ServerConfig {

@@ -29,8 +29,7 @@ impl Stateless {
             config;
         let of_loops = Arc::clone(&access);
         let supervisor = Supervisor::default();
-        let loops =
-            Arc::new(Loops::new(limits.clone(), event_loops, (resp_settings, of_loops), Arc::clone(&clock)));
+        let loops = Arc::new(Loops::new(limits.clone(), event_loops, (resp_settings, of_loops), &clock));
         let (metrics, listen) = (Arc::clone(&loops.metrics), vec![listen, resp]);
         let config = ServerConfig {
             listen,

@@ -62,6 +62,7 @@ fn collect(mut source: Box<dyn Source>, stop: &AtomicBool) -> Recorder {
     }
     source.stop(&mut recorder);
     source.drain(&mut recorder);
+    recorder.finish();
     recorder
 }
 

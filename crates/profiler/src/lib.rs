@@ -32,6 +32,7 @@ mod source;
 mod stack;
 mod symbols;
 mod sys;
+mod thinning;
 mod wait;
 
 pub use date::date;

@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use crate::kind::Kind;
 use crate::options::Options;
-use crate::recorder::{RawSample, Recorder};
+use crate::recorder::Recorder;
 use crate::ring::{Event, Ring};
 use crate::source::Source;
 use crate::stack::RawStack;
 use crate::sys::calls;
+use crate::thinning::RawSample;
 use crate::{FRAME_POINTERS, ProfileError};
 
 /// Mean bytes between samples; 0 while no profile runs.
@@ -168,9 +169,9 @@ impl Source for AllocSource {
         recorder.note_once(
             "growth by realloc counts, freed memory does not: this does not show what is in the heap",
         );
-        let before = recorder.samples.len() as u64 + recorder.dropped;
+        let before = recorder.taken + recorder.dropped;
         drain_ring(RING.get(), recorder);
-        let taken = recorder.samples.len() as u64 + recorder.dropped - before;
+        let taken = recorder.taken + recorder.dropped - before;
         // Each sample knows the interval that it was drawn with, so the interval may change as it goes.
         if taken > SAMPLES_PER_DRAIN_MAX {
             INTERVAL_BYTES.store(INTERVAL_BYTES.load(Ordering::Relaxed).saturating_mul(2), Ordering::Relaxed);

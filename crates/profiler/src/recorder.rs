@@ -3,19 +3,12 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// 64 MB of samples at most; further samples are counted and dropped.
-pub(crate) const SAMPLES_MAX: usize = 2_000_000;
+use crate::thinning::{RawSample, Thinning};
+
+/// 64 MB of samples at most; if there are more, one stands for several.
+pub(crate) const SAMPLES_MAX: usize = if cfg!(test) { 20_000 } else { 2_000_000 };
 /// 24 MB of stacks at most.
 pub(crate) const STACK_NODES_MAX: usize = 1_000_000;
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RawSample {
-    pub(crate) thread: u32,
-    pub(crate) node: u32,
-    pub(crate) at_ns: u64,
-    pub(crate) weight: u64,
-    pub(crate) count: u64,
-}
 
 /// The stacks of addresses form a tree; node 0 is the root.
 #[derive(Default)]
@@ -24,6 +17,10 @@ pub(crate) struct Recorder {
     /// Parent and address of each node but the root.
     pub(crate) nodes: Vec<(u32, u64)>,
     pub(crate) samples: Vec<RawSample>,
+    /// How many there were, whether one of their own is left or not.
+    pub(crate) taken: u64,
+    thinning: Thinning,
+    /// Those that were lost on their way here.
     pub(crate) dropped: u64,
     /// Names of threads, as they were while they lived.
     pub(crate) thread_names: HashMap<u32, String>,
@@ -57,10 +54,21 @@ impl Recorder {
     }
 
     pub(crate) fn record(&mut self, sample: RawSample) {
-        if self.samples.len() < SAMPLES_MAX {
-            self.samples.push(sample);
-        } else {
-            self.dropped += 1;
+        self.taken += 1;
+        if self.samples.len() == SAMPLES_MAX {
+            self.thinning.halve(&mut self.samples);
+        }
+        self.samples.extend(self.thinning.add(sample));
+    }
+
+    /// The end of the profile: no sample comes any more.
+    pub(crate) fn finish(&mut self) {
+        self.samples.extend(self.thinning.rest());
+        let group = self.thinning.group();
+        if group > 1 {
+            self.note_once(&format!(
+                "too many samples: one of {group} was kept, with the weight of all of them"
+            ));
         }
     }
 
@@ -94,23 +102,5 @@ impl Hasher for AddressHasher {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn equal_stacks_are_one_node() {
-        let mut recorder = Recorder::default();
-        let first = recorder.intern(&[10, 21, 31]);
-        assert_eq!(recorder.intern(&[10, 21, 31]), first);
-        assert_ne!(recorder.intern(&[11, 21, 31]), first);
-        assert_eq!(recorder.nodes, [(0, 30), (1, 20), (2, 10), (2, 11)]);
-    }
-
-    #[test]
-    fn what_does_not_fit_is_counted() {
-        let mut recorder = Recorder::default();
-        let sample = RawSample { thread: 1, node: 0, at_ns: 0, weight: 1, count: 1 };
-        (0..SAMPLES_MAX + 3).for_each(|_| recorder.record(sample));
-        assert_eq!((recorder.samples.len(), recorder.dropped), (SAMPLES_MAX, 3));
-    }
-}
+#[path = "recorder_tests.rs"]
+mod tests;

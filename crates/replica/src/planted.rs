@@ -37,6 +37,8 @@ pub enum Bug {
     ForgottenFence,
     /// A promise is void after half a second to a second, whatever became of its cell.
     FenceTimesOut,
+    /// Nobody ends the promises of a coordinator that is gone.
+    LeavePromises,
     /// A repair and a hint are written although a promise is newer.
     RepairThroughFence,
     /// A node that lost its disk promises before it is whole.
@@ -51,6 +53,9 @@ pub enum Bug {
     CountNewNodes,
     /// What a node knows of others goes by their places in the list of nodes, also if that changes.
     KnowByPlace,
+    /// A write is acknowledged before it is on the disk.
+    #[cfg(feature = "simulation")]
+    NeverSync,
     /// What expires is not compared: a node that lacks it does not find out.
     #[cfg(feature = "simulation")]
     ExpiryNotInTrees,

@@ -1,5 +1,5 @@
 use std::future::poll_fn;
-use std::net::Shutdown;
+use std::net::{IpAddr, Shutdown};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -40,9 +40,9 @@ pub(super) async fn accept<P: Protocol>(
             listener.poll_accept(context)
         });
         let error = match accepted.await {
-            Ok((socket, _)) if spare.is_some() => {
+            Ok((socket, from)) if spare.is_some() => {
                 is_told = false;
-                place(&event_loop, (socket, entrance));
+                place(&event_loop, (socket, from.ip()), entrance);
                 continue;
             }
             // The next one could not even be refused.
@@ -112,9 +112,9 @@ pub(super) async fn receive<P: Protocol>(
     event_loop: Rc<EventLoop<P>>,
     mut handed_over: HandedOvers<P::Known>,
 ) {
-    while let Some(HandedOver { socket, entrance, known }) = handed_over.recv().await {
+    while let Some(HandedOver { socket, from, entrance, known }) = handed_over.recv().await {
         match TcpStream::from_std(socket) {
-            Ok(socket) => event_loop.serve(socket, entrance, known),
+            Ok(socket) => event_loop.serve((socket, from), entrance, known),
             Err(error) => {
                 event_loop.context.metrics.disconnected();
                 tracing::warn!(%error, "cannot serve a connection");
@@ -123,7 +123,7 @@ pub(super) async fn receive<P: Protocol>(
     }
 }
 
-fn place<P: Protocol>(event_loop: &Rc<EventLoop<P>>, (socket, entrance): (TcpStream, usize)) {
+fn place<P: Protocol>(event_loop: &Rc<EventLoop<P>>, (socket, from): (TcpStream, IpAddr), entrance: usize) {
     let shared = &event_loop.shared;
     if open_connections(&shared.metrics.loops) >= shared.limits.connections_max as u64 {
         return refuse(event_loop, (&socket, entrance), "the limit of connections is reached");
@@ -132,12 +132,12 @@ fn place<P: Protocol>(event_loop: &Rc<EventLoop<P>>, (socket, entrance): (TcpStr
     let (least_loaded, least) = shared.least_loaded();
     if event_loop.context.index < shared.shares.serving() && least >= own {
         event_loop.context.metrics.connected();
-        event_loop.serve(socket, entrance, None);
+        event_loop.serve((socket, from), entrance, None);
         return;
     }
     shared.metrics.loops[least_loaded].connected();
     let sent = socket.into_std().map(|socket| {
-        shared.hand_overs[least_loaded].send(HandedOver { socket, entrance, known: None }).is_ok()
+        shared.hand_overs[least_loaded].send(HandedOver { socket, from, entrance, known: None }).is_ok()
     });
     if !matches!(sent, Ok(true)) {
         // That loop is draining, and so will this one in a moment.

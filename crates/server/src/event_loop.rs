@@ -1,3 +1,4 @@
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -27,27 +28,36 @@ impl<P: Protocol> EventLoop<P> {
     }
 
     /// Serves a connection that was counted before.
-    pub(super) fn serve(self: &Rc<Self>, socket: TcpStream, entrance: usize, known: Option<P::Known>) {
+    pub(super) fn serve(
+        self: &Rc<Self>,
+        (socket, from): (TcpStream, IpAddr),
+        entrance: usize,
+        known: Option<P::Known>,
+    ) {
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(%error, "a connection was gone before it was served");
         }
-        let connection = self.protocol.accept(socket, entrance, known);
+        let connection = self.protocol.accept((socket, from), entrance, known);
         let entry = self.connections.enter(Rc::<P::Connection>::clone(&connection));
         let event_loop = Rc::clone(self);
         tokio::task::spawn_local(async move {
             let moving = Rc::clone(&event_loop.protocol).serve(connection).await;
             if let Some(moving) = moving {
-                event_loop.hand_on(moving, entrance);
+                event_loop.hand_on(moving, (from, entrance));
                 entry.moves();
             }
         });
     }
 
     /// Has another loop serve a connection that goes on elsewhere, or this one if it is the one.
-    fn hand_on(self: &Rc<Self>, Moving { socket, known, to }: Moving<P::Known>, entrance: usize) {
+    fn hand_on(
+        self: &Rc<Self>,
+        Moving { socket, known, to }: Moving<P::Known>,
+        (from, entrance): (IpAddr, usize),
+    ) {
         let to = to.unwrap_or_else(|| self.shared.least_loaded().0);
         self.shared.metrics.loops[to].moved_here();
-        let handed_over = HandedOver { socket, entrance, known: Some(known) };
+        let handed_over = HandedOver { socket, from, entrance, known: Some(known) };
         if self.shared.hand_overs[to].send(handed_over).is_err() {
             // That loop has ended, and so does the node.
             self.shared.metrics.loops[to].disconnected();

@@ -1,4 +1,5 @@
 use std::future::Future;
+use std::net::IpAddr;
 use std::rc::Rc;
 
 use tokio::net::TcpStream;
@@ -10,9 +11,14 @@ pub trait Protocol: 'static {
     /// What is known of a connection, for the event loop at which it goes on.
     type Known: Send + 'static;
 
-    /// Takes a connection over, which came by this entrance: the number of its list in [`crate::ServerConfig::listen`]. If it was
-    /// served by another event loop before, there is what that knew of it.
-    fn accept(&self, socket: TcpStream, entrance: usize, known: Option<Self::Known>) -> Rc<Self::Connection>;
+    /// Takes a connection over from a client at this address, which came by this entrance: the number of its list in
+    /// [`crate::ServerConfig::listen`]. If it was served by another event loop before, there is what that knew of it.
+    fn accept(
+        &self,
+        socket: (TcpStream, IpAddr),
+        entrance: usize,
+        known: Option<Self::Known>,
+    ) -> Rc<Self::Connection>;
 
     /// Serves a connection until it ends, or goes on at another event loop, which then accepts its socket.
     fn serve(

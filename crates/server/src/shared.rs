@@ -1,3 +1,4 @@
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use ladoga_runtime::Metrics;
@@ -22,6 +23,8 @@ pub(super) enum Stage {
 /// A connection on its way from one loop to another.
 pub(super) struct HandedOver<K> {
     pub(super) socket: std::net::TcpStream,
+    /// Where its client is.
+    pub(super) from: IpAddr,
     /// By which it came.
     pub(super) entrance: usize,
     /// What the other loop knew of it, if that has served it.

@@ -59,6 +59,8 @@ pub struct Begun {
     pub listing_bytes: u64,
     /// When it was complete, in milliseconds since 1970, by the clock of the node.
     pub taken_ms: u64,
+    /// It may lack deletions with an older timestamp, as far as this process has dropped them, and no others.
+    pub dropped_before: u64,
     /// What it is in its cluster, if the node is of one.
     pub cut: Option<ClusterCut>,
     /// Where it ends in the log, if the node keeps its log: what the store is called, and the first group that may not be in it.

@@ -150,6 +150,12 @@ pub trait KeyValue: 'static {
         Box::pin(ready(Err(Error::NoBackups)))
     }
 
+    /// Why a node with this service tells nothing of a cluster and repairs nothing, if somebody else does; none if it does so once it is of
+    /// a cluster.
+    fn no_cluster(&self) -> Option<Error> {
+        None
+    }
+
     /// Why writes are refused until an operator intervenes; none if they are not.
     fn failure(&self) -> Option<String>;
 

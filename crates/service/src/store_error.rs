@@ -44,13 +44,13 @@ pub enum StoreError {
         /// What it needs, and each node that does not take part, and why.
         reason: Box<str>,
     },
-    /// Cells that are to be written all or none do not fit into one record of the log.
+    /// Cells that are to be written all or none do not fit into one record of the log, or into memory.
     #[error(
-        "the operations take up to {bytes} bytes of the log, and at most {bytes_max} can be written all or nothing with the memory \
-         that the node has; send fewer at a time, or give the node more with --memory"
+        "the operations take up to {bytes} bytes, and at most {bytes_max} can be written all or nothing with the memory that the node \
+         has; send fewer at a time, or give the node more with --memory"
     )]
     TooLargeTogether {
-        /// How many bytes they take at most.
+        /// How many bytes they take there at most.
         bytes: u64,
         /// How many there may be.
         bytes_max: u64,

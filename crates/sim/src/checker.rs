@@ -4,6 +4,7 @@
 //! That is sufficient for linearizability with the order of versions as the order of effects, whatever becomes of
 //! writes of which the client knows nothing.
 
+mod disks;
 mod lists;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +14,7 @@ use ladoga_replica::simulated::OvertakenCell;
 
 use crate::values::{Key, is_counter, number_of};
 use crate::written::{APART_MS_MAX, CheckedCell, Found, Tolerance, Written, is_overtaken, value_of};
+use disks::OneDisk;
 use lists::ListHistory;
 
 #[derive(Debug, Default)]
@@ -30,6 +32,7 @@ pub(crate) struct Checker {
     versions: BTreeMap<Version, Written>,
     /// The newest version that each node ever made durable.
     durable: Vec<BTreeMap<Key, Version>>,
+    disks: Vec<OneDisk>,
     /// The newest version that a client knows of.
     floors: BTreeMap<Key, Version>,
     /// Values in files of their own that a node made durable.
@@ -49,7 +52,8 @@ impl Checker {
     /// Of so many machines, of which these are the nodes.
     pub(crate) fn new(machines: usize, members: &[usize], epoch_ms: u64, tolerance: Tolerance) -> Checker {
         let (lists, durable) = (ListHistory::new(members), vec![BTreeMap::new(); machines]);
-        Checker { nodes: members.len(), lists, epoch_ms, tolerance, durable, ..Checker::default() }
+        let disks = (0..machines).map(|_| OneDisk::default()).collect();
+        Checker { nodes: members.len(), lists, epoch_ms, tolerance, durable, disks, ..Checker::default() }
     }
 
     /// What clocks that are right show.
@@ -114,7 +118,7 @@ impl Checker {
     }
 
     /// A node is about to make a cell durable. The first node to do so determines what was written under its version.
-    pub(crate) fn seen(&mut self, key: &Key, cell: &CheckedCell) {
+    fn seen(&mut self, key: &Key, cell: &CheckedCell) {
         let value = value_of(cell);
         let (version, expires_at_ms) = (cell.stamp.version, cell.stamp.expires_at_ms);
         if let Some(known) = self.versions.get(&version).filter(|known| !known.is_orphan) {
@@ -276,61 +280,6 @@ impl Checker {
         self.check(is_near, || {
             format!("a read of {replicas:?} was decided as of {as_of_ms:?}, between {earliest_ms} and {latest_ms} of the world")
         });
-    }
-
-    /// A node loses its disk.
-    pub(crate) fn lost_disk(&mut self, node: usize) {
-        for (version, written) in &mut self.versions {
-            let is_known = |(other, held): (usize, &BTreeMap<Key, Version>)| {
-                other != node && held.get(&written.key).is_some_and(|held| held >= version)
-            };
-            let is_own = written.machine == Some(node);
-            written.is_orphan |= is_own && !self.durable.iter().enumerate().any(is_known);
-        }
-    }
-
-    /// A node makes a cell durable, at this place of the key's preference list.
-    pub(crate) fn applied(&mut self, node: usize, place: usize, key: &Key, cell: &CheckedCell) {
-        let version = cell.stamp.version;
-        if let Some(written) = self.versions.get_mut(&version) {
-            written.is_orphan &= written.machine == Some(node);
-        }
-        let Some(written) = self.versions.get(&version).cloned() else {
-            return self.check(false, || format!("node {node} has {version:?}, which nobody wrote"));
-        };
-        let value = value_of(cell);
-        let is_same = written.is_in(key, cell);
-        self.check(is_same, || format!("node {node} has {cell:?}, but {written:?} was written"));
-        let has_lost = value.is_none() && written.value.is_some();
-        self.check(!has_lost || written.may_be_nothing(self.wall_ms()), || {
-            format!("node {node} has {version:?} without its value, before that expires")
-        });
-        self.large_stored += u64::from(value.is_some_and(|value| crate::is_large(value)));
-        let is_copy = !cell.mark().is_tombstone;
-        // Or nodes that join would be among those that it is for.
-        self.check(!is_copy || cell.stamp.copies > 0, || {
-            format!("{version:?} does not say for how many nodes it is, expected {}", written.copies)
-        });
-        let is_for_it = place < written.copies || self.lists.may_be_anywhere(&written);
-        self.check(!is_copy || is_for_it, || {
-            format!("node {node} at place {place} has a copy of {version:?}, which is for {}", written.copies)
-        });
-        let newest = self.durable[node].entry(key.clone()).or_default();
-        *newest = version.max(*newest);
-    }
-
-    /// A node had this version of a key when it decided about it, and what it had then is as durable as what it answers. It may have
-    /// it from before a power cut that came between the sync and the answer, of which nobody was told.
-    pub(crate) fn found(&mut self, node: usize, key: &Key, version: Version) {
-        if self.versions.contains_key(&version) {
-            let newest = self.durable[node].entry(key.clone()).or_default();
-            *newest = version.max(*newest);
-        }
-    }
-
-    /// Whether a node ever had a key.
-    pub(crate) fn ever_held(&self, node: usize, key: &Key) -> bool {
-        self.durable[node].contains_key(key)
     }
 
     /// The newest version that a client knows of when its request begins.

@@ -4,6 +4,8 @@ use bytes::{Buf, BufMut, Bytes};
 use ladoga_model::{Stamp, Version};
 use ladoga_service::{ChangeFormat, ChangedTo, Since};
 
+use crate::Summary;
+
 /// Keys, and the newest versions of them that are known.
 pub(crate) type Told = BTreeMap<Vec<u8>, Version>;
 
@@ -65,6 +67,13 @@ impl Follower {
     }
 }
 
+/// Whether a token may be void after what has happened: a token is good for a day at each node, unless the list of nodes is changed, a
+/// node has another directory, or a clock shows that the day is over.
+pub(crate) const fn may_begin_anew(happened: &Summary) -> bool {
+    let Summary { disks_lost, backups_restored, clocks_wrong, lists_changed, .. } = *happened;
+    disks_lost + backups_restored + clocks_wrong + lists_changed > 0
+}
+
 /// Tells keys and versions.
 pub(crate) struct Versions;
 
@@ -86,4 +95,23 @@ pub(crate) fn parse(bytes: Vec<u8>) -> Vec<(Vec<u8>, Version)> {
         found.push((key, Version { timestamp: rest.get_u64(), node: rest.get_u16() }));
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_good_until_a_disk_a_list_or_a_clock_is_another_one() {
+        let nothing = Summary { faults: 20, failed: 100, succeeded: 100, ..Summary::default() };
+        assert!(!may_begin_anew(&nothing));
+        for happened in [
+            Summary { disks_lost: 1, ..nothing },
+            Summary { backups_restored: 1, ..nothing },
+            Summary { clocks_wrong: 1, ..nothing },
+            Summary { lists_changed: 1, ..nothing },
+        ] {
+            assert!(may_begin_anew(&happened), "{happened:?}");
+        }
+    }
 }

@@ -182,6 +182,11 @@ impl Histories {
         }
     }
 
+    /// How many keys had as many requests as are kept, so that later ones are not checked.
+    pub(crate) fn cut_short(&self) -> u64 {
+        self.keys.values().filter(|History(operations)| operations.len() == OPERATIONS_MAX).count() as u64
+    }
+
     /// The first key of which what clients were told has no order.
     pub(crate) fn disorder(&self, expiries: &Expiries) -> Option<String> {
         let wrong = self.counters.iter().find_map(|(key, tally)| tally.wrong(key));

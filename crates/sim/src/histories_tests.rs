@@ -178,3 +178,13 @@ fn who_is_refused_although_nothing_is_in_its_way_is_told_what_is_not_so() {
     told.ends(&refused, Answer::Refused(None), (None, None));
     assert!(told.disorder(&[]).is_some(), "there is nothing, and that was asked for");
 }
+
+#[test]
+fn a_key_with_more_requests_than_are_kept_is_told() {
+    let mut told = Told::default();
+    (1..OPERATIONS_MAX).for_each(|_| _ = told.put("key1"));
+    told.put("key2");
+    assert_eq!(told.histories.cut_short(), 0);
+    told.put("key1");
+    assert_eq!(told.histories.cut_short(), 1);
+}

@@ -6,10 +6,11 @@
 //! - `lists`: how the list of nodes changes in a run
 //! - `machine`: a disk, a clock and a process that dies and comes back: the shipping `replica`, `local` and `storage`
 //! - `request`: one request, as it asks the node that coordinates it; `store`: what becomes durable, told to the checker
-//! - `values`: what keys and values say
+//! - `values`: what keys and values say; `questions`: what each node is asked in the end
 //! - `follower`: what a client was told that follows changes
 //! - `checker`: what must never happen, by the versions, of each of which `written` says what it is; `histories`: whether what
-//!   clients were told has an order, by the values; `tally`: what counters come to
+//!   clients were told has an order, by the values; `tally`: what counters come to; `one_copy`:
+//!   what reads give of keys that one node has
 //!
 //! A process is a set of tasks: not to run it is to freeze it, to drop it is to kill it. The same seed gives the same run, to
 //! the last byte.
@@ -22,6 +23,8 @@ mod follower;
 mod histories;
 mod lists;
 mod machine;
+mod one_copy;
+mod questions;
 mod request;
 mod scenes;
 mod store;
@@ -72,6 +75,8 @@ pub struct Summary {
     pub told_expired: u64,
     /// Changes that who follows was told.
     pub changes_told: u64,
+    /// Keys with more requests than are checked for an order.
+    pub histories_cut_short: u64,
     /// A hash of everything that happened.
     pub trace: u64,
 }
@@ -91,6 +96,7 @@ impl AddAssign for Summary {
         self.large_stored += run.large_stored;
         self.told_expired += run.told_expired;
         self.changes_told += run.changes_told;
+        self.histories_cut_short += run.histories_cut_short;
         self.trace = self.trace.rotate_left(1) ^ run.trace;
     }
 }

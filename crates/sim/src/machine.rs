@@ -15,6 +15,7 @@ use ladoga_env::sim::{SimClock, SimDisk, SimHost, SimNet, SimRng, Tasks};
 use ladoga_env::{Clock, Disk, Env, Net, Workers};
 use ladoga_local::embedded::Embedded;
 use ladoga_local::store::Store;
+use ladoga_model::CellMark;
 use ladoga_replica::simulated::SimulatedNode;
 use ladoga_replica::{Membership, MembershipFile, PeerLimits};
 use ladoga_storage::{Background, Durability, Options};
@@ -24,6 +25,7 @@ use tokio::task::LocalSet;
 use crate::checker::Checker;
 use crate::faults::{BACKUPS_MAX, Hands};
 use crate::store::{Watched, Watcher};
+use crate::values::Key;
 
 const DATA: &str = "/data";
 const PORT: u16 = 80;
@@ -333,6 +335,13 @@ impl Machine {
 
     pub(crate) fn is_poisoned(&self) -> bool {
         self.process.as_ref().is_some_and(|process| process.store.failure().is_some())
+    }
+
+    /// The newest cell of every key; or why they cannot be read.
+    pub(crate) fn cells(&self) -> Result<BTreeMap<Key, CellMark>, String> {
+        let process = self.process.as_ref().ok_or("it is down")?;
+        let cells = process.store.inner.all_cells().map_err(|error| error.to_string())?;
+        Ok(cells.into_iter().collect())
     }
 
     /// Bytes of all files.

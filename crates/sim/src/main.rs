@@ -21,10 +21,10 @@ a seed is a few requests on three nodes, with faults that meet them between two 
 and leave while clients ask as with --conditional.
 A seed that fails is printed with the line that repeats it. --bug plants one, which has to be found: ack-without-writing,
 drop-tombstones-by-time, vouch-while-rebuilding, ignore-newer-versions, forget-copies, trust-own-clock,
-acknowledge-stale-large, ignore-regressions; with --conditional: decide-again, count-any-overtaken;
+acknowledge-stale-large, ignore-regressions, never-sync; with --conditional: decide-again, count-any-overtaken;
 with --relisted: count-new-nodes, know-by-place; and with --targeted:
-restamp-after-exposure, expiry-not-in-trees, forgotten-fence, fence-times-out, repair-through-fence, promise-by-lost-disk,
-refuse-on-unstable-state.
+restamp-after-exposure, expiry-not-in-trees, forgotten-fence, fence-times-out, leave-promises, repair-through-fence,
+promise-by-lost-disk, refuse-on-unstable-state.
 The exit code is 1 if a seed failed.
 ";
 
@@ -41,7 +41,7 @@ struct Arguments {
 }
 
 /// What `--bug` takes.
-const BUGS: [(&str, Bug); 19] = [
+const BUGS: [(&str, Bug); 21] = [
     ("ack-without-writing", Bug::AckWithoutWriting),
     ("drop-tombstones-by-time", Bug::DropTombstonesByTime),
     ("vouch-while-rebuilding", Bug::VouchWhileRebuilding),
@@ -50,10 +50,12 @@ const BUGS: [(&str, Bug); 19] = [
     ("trust-own-clock", Bug::TrustOwnClock),
     ("acknowledge-stale-large", Bug::AcknowledgeStaleLarge),
     ("ignore-regressions", Bug::IgnoreRegressions),
+    ("never-sync", Bug::NeverSync),
     ("restamp-after-exposure", Bug::RestampAfterExposure),
     ("expiry-not-in-trees", Bug::ExpiryNotInTrees),
     ("forgotten-fence", Bug::ForgottenFence),
     ("fence-times-out", Bug::FenceTimesOut),
+    ("leave-promises", Bug::LeavePromises),
     ("repair-through-fence", Bug::RepairThroughFence),
     ("promise-by-lost-disk", Bug::PromiseByLostDisk),
     ("count-any-overtaken", Bug::CountAnyOvertaken),
@@ -235,7 +237,8 @@ impl Done {
         let Done { seeds, failed, total, .. } = self;
         format!(
             "{seeds} seeds, {failed} failed: {} requests succeeded, {} failed; {} faults, {} disks lost, {} backups \
-             restored, {} changes of the list of nodes, {} clocks wrong, {} tombstones dropped, {} times told that a value had expired, {} packets",
+             restored, {} changes of the list of nodes, {} clocks wrong, {} tombstones dropped, {} times told that a value had expired, {} packets, \
+             {} keys with more requests than are checked for an order",
             total.succeeded,
             total.failed,
             total.faults,
@@ -245,7 +248,8 @@ impl Done {
             total.clocks_wrong,
             total.tombstones_dropped,
             total.told_expired,
-            total.messages
+            total.messages,
+            total.histories_cut_short
         )
     }
 }

@@ -19,6 +19,15 @@ pub(crate) struct Request {
     pub(crate) replicas: Replicas,
 }
 
+/// What a node is to answer in the end.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Question {
+    pub(crate) node: usize,
+    pub(crate) key: Key,
+    /// Whether it is a write on condition that there is no value; or else a read.
+    pub(crate) is_conditional: bool,
+}
+
 /// An answer to a client.
 pub(crate) enum Answer {
     /// It is written, under this version; none if one node alone has to have it.

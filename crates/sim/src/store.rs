@@ -39,7 +39,7 @@ impl Watcher {
     fn begins(&self, cells: &[KeyedCell]) {
         let mut checker = self.checker.lock();
         for (key, cell) in cells {
-            checker.seen(key, cell);
+            checker.begins(self.machine, key, cell);
         }
     }
 

@@ -45,6 +45,7 @@ fn no_seed_breaks_a_promise() {
     assert!(total.large_stored > 20 * SEEDS, "{total:?}");
     assert!(total.told_expired > SEEDS, "{total:?}");
     assert!(total.changes_told > 100 * SEEDS, "{total:?}");
+    assert_eq!(total.histories_cut_short, 0, "{total:?}");
 }
 
 /// A coordinator that could not apply its own part of a write kept a hint for itself. Nothing delivers that, and as long as
@@ -153,6 +154,12 @@ fn a_node_that_does_not_care_for_what_its_peers_remember_is_found() {
     assert_is_found(Bug::IgnoreRegressions, &ways);
 }
 
+/// Others have it, as a rule: so nobody reads anything wrong.
+#[test]
+fn a_node_that_says_too_early_that_a_write_is_on_its_disk_is_found() {
+    assert_is_found(Bug::NeverSync, &["when it starts"]);
+}
+
 /// Runs a seed with scenes, in which faults meet requests between two steps of a protocol.
 fn run_targeted(seed: u64, bug: Option<Bug>) -> Result<Summary, Failure> {
     run_with(seed, Settings { bug, load: Load::Targeted, ..Settings::default() })
@@ -187,6 +194,7 @@ fn no_scene_breaks_a_promise() {
     assert!(total.succeeded > 4 * 60 * TARGETED_SEEDS, "{total:?}");
     assert!(total.faults >= 4 * 20 * TARGETED_SEEDS, "{total:?}");
     assert_eq!(total.disks_lost, 4 * 2 * TARGETED_SEEDS, "{total:?}");
+    assert_eq!(total.histories_cut_short, 0, "{total:?}");
 }
 
 /// A coordinator did so: a read had the first version spread, another write took its place, and then the first came again.
@@ -209,6 +217,16 @@ fn a_promise_that_a_restart_forgets_is_found() {
 #[test]
 fn a_promise_that_times_out_is_found() {
     assert_is_targeted(Bug::FenceTimesOut, &DISORDER);
+}
+
+/// No answer is wrong then: there is none. A third of the seeds has a promise that stays.
+#[test]
+fn a_key_that_nobody_can_read_any_more_is_found() {
+    let is_it = |seed| {
+        let found = run_targeted(seed, Some(Bug::LeavePromises));
+        found.is_err_and(|found| found.reason.contains("does not answer"))
+    };
+    assert!((0..4 * TARGETED_SEEDS).any(is_it));
 }
 
 #[test]
@@ -246,6 +264,7 @@ fn no_change_of_the_list_of_nodes_breaks_a_promise() {
     assert!(total.disks_lost > SEEDS / 2, "{total:?}");
     assert!(total.clocks_wrong > SEEDS / 2, "{total:?}");
     assert!(total.tombstones_dropped > SEEDS, "{total:?}");
+    assert_eq!(total.histories_cut_short, 0, "{total:?}");
 }
 
 /// Old nodes waited for floors of writes before they let a new node copy their data. Floors wait for hints, and a hint of a large value

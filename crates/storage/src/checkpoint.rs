@@ -14,17 +14,27 @@ use crate::paths;
 use crate::table::missing_table;
 use crate::table_list::TableList;
 
+/// A copy that was made.
+pub struct Copied {
+    /// What it consists of.
+    pub tables: TableList,
+    /// The first group of the log that may not be in it.
+    pub end_sequence: u64,
+    /// It may lack deletions with an older timestamp, as far as this process has dropped them, and no others.
+    pub dropped_before: u64,
+}
+
 impl Engine {
     /// Makes `target` a store of its own with everything that was written before the call. `target` must not exist, or
     /// be empty but for `checkpoints` and the mark of a restore, and lie in the same file system. A copy that failed is left without its
     /// `CURRENT`: it opens as nothing.
     /// Answers what the copy consists of.
     pub fn checkpoint(&self, target: &Path) -> Result<TableList, Error> {
-        self.checkpoint_within_log(target).map(|(tables, _)| tables)
+        self.checkpoint_within_log(target).map(|copied| copied.tables)
     }
 
-    /// The same. Answers also the first group of the log that may not be in the copy.
-    pub fn checkpoint_within_log(&self, target: &Path) -> Result<(TableList, u64), Error> {
+    /// The same. Answers also where the copy ends in the log, and which deletions it may lack.
+    pub fn checkpoint_within_log(&self, target: &Path) -> Result<Copied, Error> {
         self.check_open()?;
         self.inner().check_writable()?;
         let disk = &*self.inner().env.disk;
@@ -32,6 +42,9 @@ impl Engine {
         let end_sequence = self.inner().flush_all()?;
         let dir = self.inner().dir();
         let view = self.inner().current_levels();
+        // Behind the view: no compaction whose tables are in it had a later time. What is dropped while the links are made is not
+        // dropped from the copy.
+        let dropped_before = self.inner().drop_before();
         let mut added = Vec::new();
         let mut next_file = 2;
         for (level, table) in view.iter() {
@@ -59,7 +72,7 @@ impl Engine {
         };
         let secret = Some(self.inner().env.rng.next_u64());
         Manifest::create(disk, target, LogId { number: next_file, secret }, &everything)?;
-        Ok((TableList::of(everything), end_sequence))
+        Ok(Copied { tables: TableList::of(everything), end_sequence, dropped_before })
     }
 
     /// The same file by another name, which it has already if it is a large value that two tables name.

@@ -114,9 +114,11 @@ pub enum Error {
         expected: &'static str,
     },
     /// A batch is too long for a memtable.
-    #[error("a batch has {bytes} bytes, expected at most {bytes_max}")]
+    #[error("a batch of {records} records takes {bytes} bytes, expected at most {bytes_max}")]
     BatchTooLarge {
-        /// Its length.
+        /// How many records it has.
+        records: u64,
+        /// What they take of the log, or of memory.
         bytes: u64,
         /// What fits.
         bytes_max: u64,

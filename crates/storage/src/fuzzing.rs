@@ -72,7 +72,7 @@ pub fn table_footer(bytes: &[u8]) {
 pub fn manifest(bytes: &[u8]) {
     let logs = [None, SECRET].map(|secret| log_of(LogKind::Manifest, bytes, secret));
     for log in logs.iter().map(Vec::as_slice).chain([bytes]) {
-        _ = crate::levels::replay_manifest(Path::new("fuzz"), 1, log.to_vec());
+        _ = crate::levels::replay_manifest(1, LogBytes::of(Path::new("fuzz"), log.to_vec()));
     }
     _ = crate::levels::Edit::decode(bytes);
 }

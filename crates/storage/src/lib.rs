@@ -52,6 +52,7 @@ mod wal;
 pub use batch::{Fate, WriteBatch};
 pub use blob::{BLOB_PIECE_BYTES, Blob, BlobWriter, FinishedBlob};
 pub use check::{CheckProgress, CheckReport, LargeCheck, check};
+pub use checkpoint::Copied;
 pub use engine::{
     Cached, Engine, Newer, NewerStep, PendingRead, Progress, Range, RangeStep, ReadTier, Side, Snapshot,
 };

@@ -160,6 +160,9 @@ pub(crate) struct Budget {
 /// How much larger a level is than the one above it.
 pub(crate) const LEVEL_RATIO: u64 = 10;
 
+/// How many tables of the usual size below it a table may overlap; in the middle, it overlaps as many as a level is larger.
+const OVERLAP_TABLES_MAX: u64 = LEVEL_RATIO;
+
 impl Budget {
     /// How long a manifest becomes before it is replaced, so that opening a store takes little memory and time.
     pub(crate) const fn manifest_bytes(&self) -> u64 {
@@ -169,6 +172,11 @@ impl Budget {
     /// All memtables, the active one and those that wait.
     pub(crate) const fn memtables_bytes(&self) -> u64 {
         self.memtable_bytes as u64 * (SEALED_MAX as u64 + 1)
+    }
+
+    /// What a table may overlap of the level below it: one of a compaction's inputs decides how much of that the compaction reads.
+    pub(crate) const fn overlap_bytes_max(&self) -> u64 {
+        self.table_bytes.saturating_mul(OVERLAP_TABLES_MAX)
     }
 
     fn of(options: &Options) -> Budget {

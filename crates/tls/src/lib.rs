@@ -24,7 +24,7 @@ mod stream;
 pub use certificate::{BadCertificate, Certificate};
 pub use figures::{Failure, Figures};
 pub use files::{TlsFiles, TlsPaths};
-pub use node::{NodeTls, NotAPeer, Reloaded, is_for};
+pub use node::{NodeTls, NotAPeer, is_for};
 pub use pem::{FILE_BYTES_MAX, PemError, certificates, private_key, read_bounded};
 pub use rustls::Error;
 pub use rustls::pki_types::CertificateDer;

@@ -20,23 +20,10 @@ use super::stream::TlsStream;
 pub struct NodeTls {
     paths: TlsPaths,
     state: ArcSwap<TlsState>,
-    /// What was found in the files last.
-    last: Mutex<Result<TlsFiles, String>>,
     /// Why the files that are there are not those that count, if they are not.
     problem: Mutex<Option<String>>,
     /// What it counts.
     pub figures: Figures,
-}
-
-/// What another look at the files came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reloaded {
-    /// They are as they were.
-    Same,
-    /// They count from now on.
-    Anew,
-    /// What was there before goes on to count, for this reason.
-    Kept(String),
 }
 
 /// Why somebody is no node.
@@ -61,9 +48,8 @@ impl NodeTls {
     pub fn new(files: TlsFiles) -> Result<NodeTls, BadFiles> {
         let state = TlsState::of(&files)?;
         Ok(NodeTls {
-            paths: files.paths.clone(),
+            paths: files.paths,
             state: ArcSwap::from_pointee(state),
-            last: Mutex::new(Ok(files)),
             problem: Mutex::new(None),
             figures: Figures::default(),
         })
@@ -79,28 +65,14 @@ impl NodeTls {
         self.state.load()
     }
 
-    /// Reads the files again. Unless somebody asked for it, nothing happens if they are as they were.
-    pub fn look(&self, is_asked: bool) -> Reloaded {
-        let mut last = self.last.lock();
-        let found = self.paths.read();
-        if *last == found && !is_asked {
-            return Reloaded::Same;
-        }
-        *last = found;
-        let read = last.as_ref().map_err(Clone::clone);
-        let state = read.and_then(|files| TlsState::of(files).map_err(|error| error.to_string()));
+    /// What was found in the files counts from now on. If it cannot be used, what was there before goes on to count, for the reason that
+    /// is answered.
+    pub fn replace(&self, found: Result<&TlsFiles, String>) -> Result<(), String> {
+        let state = found.and_then(|files| TlsState::of(files).map_err(|error| error.to_string()));
         self.figures.reloaded(state.is_ok());
-        match state {
-            Ok(state) => {
-                self.state.store(Arc::new(state));
-                *self.problem.lock() = None;
-                Reloaded::Anew
-            }
-            Err(problem) => {
-                *self.problem.lock() = Some(problem.clone());
-                Reloaded::Kept(problem)
-            }
-        }
+        let replaced = state.map(|state| self.state.store(Arc::new(state)));
+        *self.problem.lock() = replaced.clone().err();
+        replaced
     }
 
     /// What an operator should know of the files that count, one line each.

@@ -16,7 +16,7 @@ use crate::merged::of_any_cluster;
 use crate::moment::text_of_ms;
 use crate::origin::Origins;
 use crate::repository::{Backup, Repository};
-use crate::restore::{GROUP_BYTES, Restored, SCRATCH, copy_files, lock_empty, open_scratch, write_merged};
+use crate::restore::{Restored, SCRATCH, copy_files, is_full, lock_empty, open_scratch, write_merged};
 use crate::slots::empty_slot;
 use crate::{PIECE_BYTES_MAX, Progress};
 
@@ -89,13 +89,16 @@ pub fn restore_at(
             (engine, written)
         }
     };
+    // What was written is another measure: files are compressed.
+    let mut done_bytes = backup.bytes();
     let mut larges = Larges::of(segments.iter().map(|(_, segment)| *segment));
     for (chain, segment) in segments {
         let mut replay =
             Replay::new(repository, &engine, (segment, &mut larges), (last, backup.cluster.len()));
         replay.run(&mut |bytes| {
             restored.bytes += bytes;
-            progress(Progress { done_bytes: restored.bytes.min(total_bytes), total_bytes });
+            done_bytes += bytes;
+            progress(Progress { done_bytes: done_bytes.min(total_bytes), total_bytes });
         })?;
         restored.count += replay.cells;
         left_out.note(chain, replay.newest_left_out);
@@ -334,7 +337,7 @@ impl<'r> Replay<'r> {
             }
         }
         self.cells += 1;
-        if self.batch.encoded_bytes() >= GROUP_BYTES { self.write() } else { Ok(()) }
+        if is_full(self.engine, &self.batch) { self.write() } else { Ok(()) }
     }
 
     fn has(&self, key: &[u8], stamp: Stamp) -> Result<bool, Error> {

@@ -78,6 +78,16 @@ fn a_backup_that_could_not_be_read_is_not_there() {
     assert_eq!(repository.backup(&most.id).expect("it is there"), most);
 }
 
+/// The nodes were looked at one by one: all files of each were fetched, and then the backup could not be written.
+#[test]
+fn a_list_that_is_too_long_of_all_nodes_is_refused_before_anything_is_fetched() {
+    let (repository, _writing, _disk) = repository();
+    let listing = listing(300);
+    let parts = ["http://a", "http://b"].map(|url| ((url, 3), &listing));
+    repository.expect_room_for([parts[0]]).expect("one can be read");
+    expect_too_long(repository.expect_room_for(parts), ["/backups/backups", "too many files for one backup"]);
+}
+
 /// It took the place of one that could.
 #[test]
 fn a_list_of_a_log_that_could_not_be_read_leaves_what_was_there() {

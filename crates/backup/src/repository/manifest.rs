@@ -75,7 +75,7 @@ impl NodeBackup {
     }
 
     /// How much of a manifest says what is in it.
-    pub(super) fn list_bytes(&self) -> u64 {
+    pub(crate) fn list_bytes(&self) -> u64 {
         serde_json::to_vec(&json_of(self)).expect("text and numbers are JSON").len() as u64
     }
 }

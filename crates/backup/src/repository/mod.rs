@@ -237,9 +237,9 @@ impl Repository {
         self.write_list(&self.manifest_path(&backup.id), &backup.encode(), TOO_MANY_FILES)
     }
 
-    /// Fails if the manifest of a backup with this node could not be read.
-    pub(crate) fn expect_room_for(&self, node: &NodeBackup) -> Result<(), Error> {
-        expect_readable(&self.backups_dir(), node.list_bytes(), TOO_MANY_FILES)
+    /// Fails if the manifest of a backup whose nodes take so many bytes of it could not be read.
+    pub(crate) fn expect_room_for_list(&self, bytes: u64) -> Result<(), Error> {
+        expect_readable(&self.backups_dir(), bytes, TOO_MANY_FILES)
     }
 
     /// Writes a list of files, if it can be read again.

@@ -5,7 +5,7 @@
 //! - `crash`: a power cut at every step of taking, pruning and restoring
 //! - `point`: points in time: whatever a node writes, and wherever it crashes; `writer`: a node that keeps its log, and its history
 //! - `unreadable_log`: a node that cannot read some of what it kept
-//! - `large_values`: those that a log names
+//! - `large_values`: those that a log names; `small_cells`: many of them
 //! - `cluster_point`: points in time of a cluster; `group`: its nodes, and what each of them has
 //! - `meanwhile`: what is pruned while it is verified, and what is not found for once
 //! - `faults`: full disks, sources that end, that lie or are damaged
@@ -17,7 +17,9 @@ mod group;
 mod large_values;
 mod meanwhile;
 mod model;
+mod packed;
 mod point;
+mod small_cells;
 mod support;
 mod unreadable_log;
 mod writer;

@@ -73,7 +73,7 @@ fn written(machine: &Machine) -> Writer {
     let (mut writer, env) = (Writer::new(31), machine.env());
     for round in 0..2 {
         // So much that compactions leave none of the tables of the round before.
-        for key in 0..200 {
+        for key in (0..200).map(|number| number * 77 % 200) {
             writer.write(key, Some(&[round; 400]), 0);
             writer.node.work();
         }

@@ -174,11 +174,11 @@ impl Node {
     pub(crate) fn checkpoint_within_log(&self) -> (Listing, FromDisk, u64) {
         let (env, slot) = (self.machine.env(), PathBuf::from("/data/checkpoints/0"));
         empty_slot(&*env.disk, &slot).expect("an empty slot");
-        let (tables, sequence) = self.engine().checkpoint_within_log(&slot).expect("a checkpoint");
-        let listing = Listing::of(&*env.disk, &slot, 7, tables).expect("a listing");
+        let copied = self.engine().checkpoint_within_log(&slot).expect("a checkpoint");
+        let listing = Listing::of(&*env.disk, &slot, 7, copied.tables).expect("a listing");
         // As it comes over the network.
         let listing = Listing::decode(&listing.encode()).expect("the same listing");
-        (listing, FromDisk { disk: env.disk, slot, bytes: 0 }, sequence)
+        (listing, FromDisk { disk: env.disk, slot, bytes: 0 }, copied.end_sequence)
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -24,7 +24,7 @@ pub(crate) struct RangePieces {
     /// How many records may still come.
     left: u64,
     /// Those that are read and not written yet.
-    ready: VecDeque<Record>,
+    ready: VecDeque<MergedRow>,
     /// The value that is being written, if it is in pieces.
     large: Option<ValuePieces>,
     format: Box<dyn RecordFormat>,
@@ -67,9 +67,9 @@ impl RangePieces {
         }
         while out.len() < PIECE_BYTES
             && self.large.is_none()
-            && let Some(record) = self.ready.pop_front()
+            && let Some(merged) = self.ready.pop_front()
         {
-            self.write_record(&mut out, record).await.map_err(of_store)?;
+            self.write_record(&mut out, merged).await.map_err(of_store)?;
         }
         if self.ready.is_empty() && self.large.is_none() && self.is_at_end() {
             self.format.end(&mut out);
@@ -82,17 +82,13 @@ impl RangePieces {
         self.left == 0 || self.merge.is_at_end()
     }
 
-    async fn write_record(&mut self, out: &mut Vec<u8>, mut record: Record) -> Result<(), Error> {
-        if matches!(record.value, RecordValue::InPieces(_)) {
-            match self.at.as_it_is_now(record).await? {
-                Some(now) => record = now,
-                None => {
-                    self.left += 1;
-                    return Ok(());
-                }
-            }
-        }
-        let Record { key, mark, value } = record;
+    async fn write_record(&mut self, out: &mut Vec<u8>, merged: MergedRow) -> Result<(), Error> {
+        let is_in_pieces = matches!(merged.row.value, RecordValue::InPieces(_));
+        let now = if is_in_pieces { self.at.as_it_is_now(merged).await? } else { Some(merged.row) };
+        let Some(Record { key, mark, value }) = now else {
+            self.left += 1;
+            return Ok(());
+        };
         match value {
             RecordValue::Inline(value) => self.format.record(out, &key, mark.stamp, &value),
             RecordValue::Unread => self.format.record(out, &key, mark.stamp, &[]),
@@ -138,8 +134,7 @@ impl RangePieces {
         }
         // What was written in between may expire by now.
         let now_ms = self.at.shared.clock.wall_ms();
-        let records = rows.into_iter().map(|merged: MergedRow| merged.row);
-        self.ready.extend(records.filter(|record| !record.mark.stamp.is_expired(now_ms)));
+        self.ready.extend(rows.into_iter().filter(|merged| !merged.row.mark.stamp.is_expired(now_ms)));
         self.left -= self.ready.len() as u64;
         Ok(())
     }

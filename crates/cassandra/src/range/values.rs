@@ -54,8 +54,9 @@ impl At {
 
     /// The record of a value in pieces whose turn has come, if there is one still. Those before it may have taken hours, and pieces are
     /// there for one after a value was replaced or deleted.
-    pub(super) async fn as_it_is_now(&self, Record { key, .. }: Record) -> Result<Option<Record>, Error> {
-        let row = self.row(&key, Part::Whole, consistency(self.replicas)).await?;
+    pub(super) async fn as_it_is_now(&self, merged: MergedRow) -> Result<Option<Record>, Error> {
+        let MergedRow { bucket, row: Record { key, .. } } = merged;
+        let row = self.row_in(bucket, &key, Part::Whole, consistency(self.replicas)).await?;
         let now_ms = self.shared.clock.wall_ms();
         let Some(row) = row.filter(|row| !row.mark.stamp.is_expired(now_ms)) else { return Ok(None) };
         let mut record = Record::unread(key, row.mark);

@@ -82,10 +82,42 @@ fn all_but_what_is_left_out_is_pulled_before_it_counts_as_failed() {
     for at in 0..3 {
         let mut is_left_out = [none; 3];
         is_left_out[at] = |n| n == 0;
-        let failed = PullStep::Failed(PullFailure::Incomplete { cells: 1 });
+        let failed = PullStep::Failed(PullFailure::Incomplete { missing: 1, undeleted: 0 });
         assert_eq!(pulled(is_left_out), ((1..all).collect(), failed));
     }
     let (applied, last) = pulled([|n| n % 3 == 0, |n| n % 3 == 1, |n| n == LAST]);
     assert_eq!(applied, (0..all - 1).filter(|n| n % 3 == 2).collect());
-    assert_eq!(last, PullStep::Failed(PullFailure::Incomplete { cells: u64::from(2 * all / 3 + 1) }));
+    let missing = u64::from(2 * all / 3 + 1);
+    assert_eq!(last, PullStep::Failed(PullFailure::Incomplete { missing, undeleted: 0 }));
+}
+
+/// It counted as missing.
+#[test]
+fn what_could_not_be_deleted_is_told_as_such() {
+    let cases = [
+        (false, "cells that are still to be deleted: 2"),
+        (true, "cells that are still missing: 1, still to be deleted: 2"),
+    ];
+    for (is_left_out, expected) in cases {
+        let (tree, mut steps) = (tree(), VecDeque::new());
+        let pull = SyncSession::of_everything(NodeId(1), u64::MAX, &tree, |step| steps.push_back(step));
+        let mut pull = pull.pruning(u64::MAX);
+        let failure = loop {
+            let step = steps.pop_front().expect("a pull ends with done or failed");
+            let mut next = |step| steps.push_back(step);
+            match step {
+                PullStep::Ask(number, _) => {
+                    let mark = CellMark { stamp: STAMP, is_tombstone: false };
+                    let entries = vec![KeyVersion { key: b"key".to_vec(), mark }];
+                    pull.answered(number, PullResponse::List { entries, next: None }, &tree, &mut next);
+                }
+                PullStep::Look(key) if is_left_out => pull.left_out(&key, &mut next),
+                PullStep::Look(key) => pull.found(&key, Some(STAMP.version), &mut next),
+                PullStep::Prune(_) => pull.pruned(Ok(2), &mut next),
+                PullStep::Failed(failure) => break failure,
+                step => panic!("{step:?}"),
+            }
+        };
+        assert_eq!(failure.to_string(), expected);
+    }
 }

@@ -8,10 +8,12 @@
 //! The node that asks keeps all state; the node that answers keeps none.
 //!
 //! - here: the keys that differ, page by page; `compare`: in which partitions they are
+//! - `resume`: how one that broke off goes on
 //! - `steps`: what the driver has to do; `messages`: the requests to the peer
 
 mod compare;
 mod messages;
+mod resume;
 mod steps;
 
 pub use messages::{
@@ -29,6 +31,7 @@ use crate::nodes::NodeId;
 use crate::placement::{PARTITIONS, Partition};
 use crate::slice::AsOf;
 use crate::tree::MerkleTree;
+use resume::WholePages;
 
 /// Cells that are fetched at the same time.
 const FETCHES_MAX: usize = 32;
@@ -79,6 +82,7 @@ pub struct SyncSession<B> {
     /// Keys up to this one have been listed.
     after: Option<B>,
     is_last_page: bool,
+    whole: WholePages<B>,
     /// Keys that are being looked up, fetched or written.
     busy: Vec<Busy<B>>,
     asked: u64,
@@ -87,8 +91,12 @@ pub struct SyncSession<B> {
     /// Values before this that the peer should hold, and does not, are deleted.
     prune_before: u64,
     is_pruning: bool,
+    /// Before this, this node takes nothing any more.
+    refused_before: u64,
     /// Cells that are not to be had, or written, now.
     left_out: u64,
+    /// Cells that were to be deleted, and are not.
+    undeleted: u64,
     progress: PullProgress,
 }
 
@@ -129,12 +137,15 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
             page: VecDeque::new(),
             after: None,
             is_last_page: false,
+            whole: WholePages::none(),
             busy: Vec::new(),
             asked: 0,
             waiting_for: 0,
             prune_before: 0,
             is_pruning: false,
+            refused_before: 0,
             left_out: 0,
+            undeleted: 0,
             progress: PullProgress::default(),
         }
     }
@@ -143,6 +154,13 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
     #[must_use]
     pub fn pruning(self, prune_before: u64) -> SyncSession<B> {
         SyncSession { prune_before, ..self }
+    }
+
+    /// Neither looks nor asks for a cell from before this timestamp: this node is complete before it, and takes nothing older. It lacks one all the same if
+    /// it took the place of a node that left the list, and would ask for that in each pull.
+    #[must_use]
+    pub fn refusing_before(self, refused_before: u64) -> SyncSession<B> {
+        SyncSession { refused_before, ..self }
     }
 
     /// Whom it pulls from.
@@ -216,7 +234,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
         step(PullStep::Ask(self.asked, PullRequest::Cell(self.busy[at].listed.key.clone())));
     }
 
-    /// A cell was made durable, or not. One that is too old is not missed: this node has it or something newer.
+    /// A cell was made durable, or not. One that is too old is not missed: see [`SyncSession::refusing_before`].
     pub fn applied(&mut self, key: &B, result: Result<(), Refusal>, mut step: impl FnMut(PullStep<B>)) {
         let is_it = |busy: &Busy<B>| busy.listed.key == *key && busy.stage == Stage::Applying;
         let Some(at) = self.busy.iter().position(is_it) else { return };
@@ -238,14 +256,14 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
         self.go_on(&mut step);
     }
 
-    /// What was to be deleted is, but for so many cells that are left out as well; or could not be.
+    /// What was to be deleted is, but for so many cells that still are not; or could not be.
     pub fn pruned(&mut self, result: Result<u64, Refusal>, mut step: impl FnMut(PullStep<B>)) {
         if !std::mem::take(&mut self.is_pruning) {
             return;
         }
         match result {
-            Ok(left_out) => {
-                self.left_out += left_out;
+            Ok(undeleted) => {
+                self.undeleted += undeleted;
                 self.go_on(&mut step);
             }
             Err(refusal) => self.fail(PullFailure::NotWritten(refusal), &mut step),
@@ -260,6 +278,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
 
     fn fail(&mut self, failure: PullFailure, step: &mut impl FnMut(PullStep<B>)) {
         self.state = State::Over;
+        self.failed_with(failure);
         self.busy.clear();
         self.page.clear();
         step(PullStep::Failed(failure));
@@ -268,6 +287,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
     fn list(&mut self, step: &mut impl FnMut(PullStep<B>)) {
         self.progress.partitions = self.partitions.len();
         self.state = State::Listing;
+        self.pages_are_whole();
         if self.partitions.is_empty() {
             self.is_last_page = true;
             return self.go_on(step);
@@ -317,6 +337,9 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
         while self.busy.len() < FETCHES_MAX
             && let Some(listed) = self.page.pop_front()
         {
+            if listed.mark.stamp.version.timestamp < self.refused_before {
+                continue;
+            }
             let key = listed.key.clone();
             self.busy.push(Busy { listed, stage: Stage::Looking, is_asked_again: false });
             step(PullStep::Look(key));
@@ -324,13 +347,13 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
         if !self.busy.is_empty() || self.is_pruning || !matches!(self.state, State::Listing) {
             return;
         }
-        match (self.is_last_page, self.left_out) {
-            (false, _) => self.list(step),
-            (true, 0) => {
+        match (self.is_last_page, self.left_out, self.undeleted) {
+            (false, ..) => self.list(step),
+            (true, 0, 0) => {
                 self.state = State::Over;
                 step(PullStep::Done);
             }
-            (true, cells) => self.fail(PullFailure::Incomplete { cells }, step),
+            (true, missing, undeleted) => self.fail(PullFailure::Incomplete { missing, undeleted }, step),
         }
     }
 
@@ -366,5 +389,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
 
 #[cfg(test)]
 mod left_out_tests;
+#[cfg(test)]
+mod refused_tests;
 #[cfg(test)]
 mod tests;

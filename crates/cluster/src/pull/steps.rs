@@ -50,12 +50,23 @@ pub enum PullFailure {
     /// What it sent could not be written here.
     #[error("this node could not write a cell: {0}")]
     NotWritten(Refusal),
-    /// Everything is here but cells that were left out: see [`crate::SyncSession::left_out`].
-    #[error("cells that are still missing: {cells}")]
+    /// Everything is here but cells that were left out: see [`crate::SyncSession::left_out`]; and nothing that was to be deleted but
+    /// cells that [`crate::SyncSession::pruned`] tells of.
+    #[error("{}", incomplete(*.missing, *.undeleted))]
     Incomplete {
-        /// How many.
-        cells: u64,
+        /// How many are not here.
+        missing: u64,
+        /// How many are still here.
+        undeleted: u64,
     },
+}
+
+fn incomplete(missing: u64, undeleted: u64) -> String {
+    match (missing, undeleted) {
+        (missing, 0) => format!("cells that are still missing: {missing}"),
+        (0, undeleted) => format!("cells that are still to be deleted: {undeleted}"),
+        _ => format!("cells that are still missing: {missing}, still to be deleted: {undeleted}"),
+    }
 }
 
 /// Cells of this node that were deleted while its directory was not in use. Possibly no node knows of those deletions any more.

@@ -22,6 +22,14 @@ pub struct SyncRound {
     pub peers: Vec<NodeId>,
 }
 
+impl SyncRound {
+    /// Whether everything is to be pulled: this node lost its data, or has what it should hold by another list of nodes. What one peer told of
+    /// then stays told, whatever another one does.
+    pub const fn is_of_everything(&self) -> bool {
+        self.before == u64::MAX
+    }
+}
+
 impl StabilityTracker {
     /// The pass that is to be made now, if there is one: the one under way, or the next.
     pub fn pass(&mut self) -> Option<&SyncRound> {
@@ -52,9 +60,9 @@ impl StabilityTracker {
         if !pass.peers.is_empty() {
             return;
         }
-        let before = pass.before;
+        let (before, is_of_everything) = (pass.before, pass.is_of_everything());
         self.pass = None;
-        if before == u64::MAX {
+        if is_of_everything {
             self.becomes_whole();
         } else {
             self.next.synced_before = self.next.synced_before.max(before);

@@ -48,6 +48,20 @@ fn a_condition_that_does_not_hold_stays_so() {
     assert_linearizable("a condition that does not hold", scenarios);
 }
 
+/// A promise to an increment keeps the value for which it does not hold away from a replica. It has that accepted once more; if this is
+/// cut short, too, nothing of it is anywhere, and its client is told so.
+#[test]
+fn a_condition_that_does_not_hold_gets_past_a_promise() {
+    let set = Ask::CompareAndSet(None, 50);
+    let faults = Faults { deadlines: 1, ..NONE };
+    let two = Scenario {
+        replicas: Replicas::majority_of(2),
+        attempts: 2,
+        ..scenario(&[&[set], &[W(10), I]], &[5, 0], faults)
+    };
+    assert_linearizable("a condition past a promise", [two]);
+}
+
 /// A coordinator is slow or gone: who meets its promise puts something newer in the place of what it was for.
 #[test]
 fn a_write_that_meets_a_promise_takes_over() {

@@ -170,10 +170,30 @@ fn move_here(thread: Pid) -> io::Result<()> {
     if core >= CpuSet::MAX_CPU || !allowed.is_set(core) || allowed.count() < 2 {
         return Ok(());
     }
+    // Looked at before it moves, which can keep the caller from running for long.
+    sched_setaffinity(Some(thread), &every_core())?;
+    let kept = to_keep(&allowed, &sched_getaffinity(Some(thread))?);
     let mut here = CpuSet::new();
     here.set(core);
-    sched_setaffinity(Some(thread), &here)?;
-    Ok(sched_setaffinity(Some(thread), &allowed)?)
+    let moved = sched_setaffinity(Some(thread), &here);
+    // It is refused if the process may use none of these cores any more.
+    let freed =
+        sched_setaffinity(Some(thread), &kept).or_else(|_| sched_setaffinity(Some(thread), &every_core()));
+    Ok(moved.and(freed)?)
+}
+
+/// What a thread is to ask for that may use these of the cores that the system leaves to the process. Those change (CPUs of a container,
+/// CPUs that go offline and come back), and a thread never gets more than it has asked for: unless somebody has bound it to some of them,
+/// it asks for all, and goes on to have what the process has.
+fn to_keep(allowed: &CpuSet, left_to_process: &CpuSet) -> CpuSet {
+    if allowed == left_to_process { every_core() } else { *allowed }
+}
+
+/// Of these, the system gives those that it leaves to the process.
+fn every_core() -> CpuSet {
+    let mut cores = CpuSet::new();
+    (0..CpuSet::MAX_CPU).for_each(|core| cores.set(core));
+    cores
 }
 
 #[cfg(test)]
@@ -204,6 +224,18 @@ mod tests {
         assert!(!usage.add(100 * MS, 100 * MS));
         assert!(!usage.is_due(149 * MS) && usage.is_due(150 * MS));
         assert!(!usage.add(0, 1_099 * MS) && usage.add(0, 1_100 * MS));
+    }
+
+    /// It asked for the cores that it had just then, so it never got those again that the process was without at that time.
+    #[test]
+    fn who_is_bound_to_no_cores_follows_those_of_the_process() {
+        let of = |cores: &[usize]| {
+            let mut set = CpuSet::new();
+            cores.iter().for_each(|core| set.set(*core));
+            set
+        };
+        assert_eq!(to_keep(&of(&[0, 1]), &of(&[0, 1])), every_core());
+        assert_eq!(to_keep(&of(&[0, 1]), &of(&[0, 1, 2])), of(&[0, 1]), "somebody has bound it");
     }
 
     #[test]

@@ -33,6 +33,8 @@ impl RealRing {
         // One thread uses the ring, and a completion does not interrupt that thread: it is delivered at its next system call,
         // the wait for the ring's descriptor included.
         let ring = IoUring::builder().dontfork().setup_single_issuer().setup_coop_taskrun().build(entries)?;
+        // The system may permit to make one, and not to use it.
+        ring.submit()?;
         Ok(RealRing { ring, reads: Slab::with_capacity(reads_max), reads_max, refused: Vec::new() })
     }
 
@@ -89,6 +91,10 @@ impl RealRing {
             0 => return Some(Err(io::ErrorKind::UnexpectedEof.into())),
             count if count > 0 => read.filled += count as usize,
             error if -error == libc::EINTR => {}
+            // Nothing of the file, but of the ring: memory or a turn that it did not get, or a thread that has ended.
+            error if matches!(-error, libc::EAGAIN | libc::ENOMEM | libc::ECANCELED) => {
+                return Some(Err(io::ErrorKind::WouldBlock.into()));
+            }
             error => return Some(Err(io::Error::from_raw_os_error(-error))),
         }
         if read.filled >= read.buffer.len() {
@@ -260,6 +266,10 @@ mod tests {
         ring.enter(1).unwrap();
         assert!(ring.told().is_some());
         assert!(ring.advance(index, -libc::EINTR).is_none());
+        for of_ring in [libc::EAGAIN, libc::ENOMEM, libc::ECANCELED] {
+            let ended = ring.advance(index, -of_ring).unwrap().unwrap_err();
+            assert_eq!(ended.kind(), io::ErrorKind::WouldBlock, "{of_ring}");
+        }
         assert_eq!(ring.advance(index, -libc::EIO).unwrap().unwrap_err().raw_os_error(), Some(libc::EIO));
     }
 

@@ -11,7 +11,7 @@ const LOOP_FIELD: &str = "ladoga-loop";
 
 /// `GET` of the cluster: its nodes, and how they are as seen from here.
 pub(crate) fn cluster<K: KeyValue>(door: &Door<K>) -> Result<Answer, Refusal> {
-    let cluster = door.cluster.as_ref().ok_or_else(alone)?;
+    let cluster = door.cluster.as_ref().ok_or_else(|| alone(door))?;
     Ok(Answer::content("application/json", cluster.report()))
 }
 
@@ -22,7 +22,7 @@ pub(crate) fn admit_peer<K: KeyValue>(
     link: &Link,
     request: &Request,
 ) -> Result<Option<usize>, Refusal> {
-    let cluster = door.cluster.as_ref().ok_or_else(alone)?;
+    let cluster = door.cluster.as_ref().ok_or_else(|| alone(door))?;
     let mut has_proof = door.access.guard.is_none();
     if let Some(tls) = door.access.tls.as_ref().filter(|_| cluster.is_secure()) {
         let checked = link.check_peer(tls, &cluster.hosts());
@@ -59,12 +59,15 @@ pub(crate) fn admit_peer<K: KeyValue>(
 
 /// `POST` of a repair: this node takes over what the others have and it lacks. Answers its number.
 pub(crate) fn repair<K: KeyValue>(door: &Door<K>) -> Result<Answer, Refusal> {
-    let cluster = door.cluster.as_ref().ok_or_else(alone)?;
+    let cluster = door.cluster.as_ref().ok_or_else(|| alone(door))?;
     door.service()?;
     let number = cluster.request_repair();
     Ok(Answer::accepted(format!("{number}\n")))
 }
 
-fn alone() -> Refusal {
+fn alone<K: KeyValue>(door: &Door<K>) -> Refusal {
+    if let Some(why) = door.opening.get().and_then(|service| service.no_cluster()) {
+        return Refusal::from(why);
+    }
     Refusal::bad_request("this node is not part of a cluster; to use this path, start it with --cluster")
 }

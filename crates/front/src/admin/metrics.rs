@@ -11,7 +11,7 @@ pub(super) fn loop_metrics(metrics: &Metrics) -> Vec<Metric> {
     metrics.push(Metric::by_label(
         MetricKind::Counter,
         "ladoga_slow_clients_evicted_total",
-        "Slow clients disconnected because others needed what they held, by what that was.",
+        "Clients disconnected so that others could go on, by what they held.",
         "resource",
         evicted,
     ));

@@ -4,7 +4,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use ladoga_access::{Scope, Scopes};
-use ladoga_runtime::{Gate, Permit};
+use ladoga_runtime::{Gate, OverCapacity, Permit};
 use ladoga_service::{ChangePiece, Follower, KeySpan};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -43,6 +43,28 @@ pub(crate) enum Next {
     Revoked(Refusal),
 }
 
+/// Why a follower gets no place among the answers that are read.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoPlace {
+    /// Others had all of them for as long as it would wait.
+    #[error(transparent)]
+    Full(#[from] OverCapacity),
+    /// The client has closed its side.
+    #[error(
+        "the connection was closed for sending while its request waited for changes, expected it to stay open"
+    )]
+    Left,
+}
+
+impl From<NoPlace> for Refusal {
+    fn from(why: NoPlace) -> Refusal {
+        match why {
+            NoPlace::Full(full) => full.into(),
+            NoPlace::Left => Refusal::unavailable(why).and_close(),
+        }
+    }
+}
+
 /// Whether who follows these keys may still do so: its token may have been revoked meanwhile, or replaced by one that allows less.
 pub(crate) fn check_follower(link: &Link, span: &KeySpan) -> Result<(), Refusal> {
     if !link.has_valid_caller() {
@@ -53,18 +75,32 @@ pub(crate) fn check_follower(link: &Link, span: &KeySpan) -> Result<(), Refusal>
     checked.map_err(Refusal::denied)
 }
 
-/// A place among the answers that are read and written: while it reads and writes, a follower is one of them. `None` if the node
-/// is about to stop.
-pub(crate) async fn stream_permit(core: &Core, link: &Link, streams: &Gate) -> Option<Permit> {
+/// A place among the answers that are read and written: while it reads and writes, a follower is one of them. It is waited for up to
+/// this moment, if any; `None` if the node is about to stop.
+pub(crate) async fn stream_permit(
+    core: &Core,
+    link: &Link,
+    streams: &Gate,
+    until: Option<Instant>,
+) -> Result<Option<Permit>, NoPlace> {
     loop {
         if core.is_draining() {
-            return None;
+            return Ok(None);
         }
-        if let Ok(permit) = streams.enter(link.address(), 1) {
-            permit.granted().await;
-            return Some(permit);
+        match streams.enter(link.address(), 1) {
+            Ok(permit) => {
+                permit.granted().await;
+                return Ok(Some(permit));
+            }
+            Err(full) if until.is_some_and(|until| Instant::now() >= until) => return Err(full.into()),
+            Err(_) => {}
         }
-        sleep(PERMIT_RETRY).await;
+        let mut retry = pin!(sleep(PERMIT_RETRY));
+        poll_fn(|context| match link.poll_left(context) {
+            Poll::Ready(()) => Poll::Ready(Err(NoPlace::Left)),
+            Poll::Pending => retry.as_mut().poll(context).map(Ok),
+        })
+        .await?;
     }
 }
 
@@ -121,7 +157,7 @@ pub(crate) async fn write_changes(
     poll_fn(|context| link.poll_flush(context)).await?;
     let (mut told, mut silent_until) = (None, Instant::now() + SILENCE);
     // The token is looked at last: a place may have been waited for.
-    while let Some(permit) = stream_permit(core, link, streams).await
+    while let Ok(Some(permit)) = stream_permit(core, link, streams, None).await
         && check_follower(link, &span).is_ok()
     {
         let (ChangePiece { bytes, token, is_all }, rest) = follower.next().await?;

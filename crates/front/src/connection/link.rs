@@ -11,8 +11,7 @@ use bytes::Bytes;
 use ladoga_http1::server::{BadBody, Connection, HeadLimits, Overdue, Piece};
 use ladoga_runtime::{Address, Gate};
 use ladoga_server::Limits;
-use ladoga_tls::{Failure, NodeTls, Session};
-use tokio::net::TcpStream;
+use ladoga_tls::{Failure, NodeTls};
 
 use super::core::Core;
 use super::ending::Ending;
@@ -38,8 +37,6 @@ pub struct Link {
     pub(super) socket: Socket,
     pub(super) core: Rc<Core>,
     http: RefCell<Connection>,
-    /// Once it was asked for.
-    address: Cell<Option<Address>>,
     pub(crate) guest: Guest,
     /// What the log of slow requests would have of the request in turn.
     pub(crate) asked: Asked,
@@ -57,16 +54,15 @@ pub struct Link {
 }
 
 impl Link {
-    /// With the session that another event loop has begun, if one did.
-    pub(crate) fn new(socket: TcpStream, secure: Option<Box<Session>>, core: Rc<Core>) -> Link {
+    /// Over this socket.
+    pub(crate) fn new(socket: Socket, core: Rc<Core>) -> Link {
         Link {
-            socket: Socket::new(socket, secure),
+            socket,
             http: RefCell::new(Connection::new(HEAD_LIMITS, core.now_ms())),
             is_to_move: Cell::new(false),
             follows: Cell::new(false),
             is_late: core.is_draining(),
             core,
-            address: Cell::new(None),
             guest: Guest::default(),
             asked: Asked::default(),
             unread: Unread::default(),
@@ -128,11 +124,11 @@ impl Link {
 
     /// Whether the client is on this machine, by the loopback.
     pub(crate) fn is_from_this_machine(&self) -> bool {
-        self.socket.peer_ip().is_some_and(|ip| ip.to_canonical().is_loopback())
+        self.socket.peer_ip().to_canonical().is_loopback()
     }
 
-    /// The address of the client, while there is one.
-    pub(crate) fn peer_ip(&self) -> Option<IpAddr> {
+    /// The address of the client.
+    pub(crate) const fn peer_ip(&self) -> IpAddr {
         self.socket.peer_ip()
     }
 
@@ -173,11 +169,9 @@ impl Link {
         }
     }
 
-    /// Whom what the client takes is counted for. The system is asked once, and only for those who take much.
+    /// Whom what the client takes is counted for.
     pub fn address(&self) -> Address {
-        let address = self.address.get().unwrap_or_else(|| Address::of_client(self.socket.peer_ip()));
-        self.address.set(Some(address));
-        address
+        Address::of_client(Some(self.socket.peer_ip()))
     }
 
     /// Ready once the client has closed its side, while a request is being served. The bytes of a next request hide it.

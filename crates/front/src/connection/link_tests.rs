@@ -11,12 +11,12 @@ use ladoga_runtime::{Gate, LoopContext, Metrics, Supervisor};
 use ladoga_server::{Connection, Limits};
 use tokio::net::TcpStream;
 
-use super::{Core, Link};
+use super::{Core, Link, Socket};
 
 const TIMEOUT_MS: u64 = 1_000;
 
 /// A connection that waits for requests, its client, and the clock of its event loop.
-fn connected() -> (Link, std::net::TcpStream, SimClock) {
+pub(super) fn connected() -> (Link, std::net::TcpStream, SimClock) {
     let clock = SimClock::new();
     let shared: Arc<dyn Clock> = Arc::new(clock.clone());
     let metrics = Arc::clone(&Metrics::new(1).loops[0]);
@@ -25,10 +25,10 @@ fn connected() -> (Link, std::net::TcpStream, SimClock) {
     let core = Core::new(Rc::new(context), limits, Gate::new(1 << 20, 0, "bytes", shared));
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let client = std::net::TcpStream::connect(listener.local_addr().expect("bound")).expect("a listener");
-    let (socket, _) = listener.accept().expect("a client");
+    let (socket, from) = listener.accept().expect("a client");
     socket.set_nonblocking(true).expect("a socket");
     let socket = TcpStream::from_std(socket).expect("a socket");
-    (Link::new(socket, None, Rc::new(core)), client, clock)
+    (Link::new(Socket::new((socket, from.ip()), None), Rc::new(core)), client, clock)
 }
 
 /// The client sends this, and the connection gets so far with it that it waits for more.

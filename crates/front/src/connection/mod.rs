@@ -14,6 +14,8 @@ mod core;
 mod drain;
 mod ending;
 mod follow;
+#[cfg(test)]
+mod follow_tests;
 mod guest;
 mod handshake;
 mod link;
@@ -29,7 +31,9 @@ mod upcoming;
 
 pub use core::Core;
 pub(crate) use ending::{Ending, hear_out, yield_once};
-pub(crate) use follow::{Following, Next, check_follower, stream_permit, wait_for_more, write_changes};
+pub(crate) use follow::{
+    Following, Next, NoPlace, check_follower, stream_permit, wait_for_more, write_changes,
+};
 pub(crate) use guest::FetchedFile;
 pub use handshake::handshakes;
 pub(crate) use handshake::shake_hands;

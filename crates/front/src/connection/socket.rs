@@ -13,6 +13,8 @@ use super::tcp::{AtOnce, Tcp};
 /// A connection's socket, with TLS or without. What has none pays one comparison for that.
 pub(crate) struct Socket {
     tcp: Tcp,
+    /// Where the other side is, or was. Once it is gone, the system does not say, and what it has sent is served all the same.
+    ip: IpAddr,
     /// Once the other side is about to make the handshake. Borrowed for a moment only.
     secure: RefCell<Option<Box<Session>>>,
     drain: Drain,
@@ -27,9 +29,9 @@ pub(crate) struct Departure {
 }
 
 impl Socket {
-    /// With the session that another event loop has begun, if one did.
-    pub(crate) fn new(stream: TcpStream, secure: Option<Box<Session>>) -> Socket {
-        Socket { tcp: Tcp::new(stream), secure: RefCell::new(secure), drain: Drain::default() }
+    /// To a client at this address, with the session that another event loop has begun, if one did.
+    pub(crate) fn new((stream, ip): (TcpStream, IpAddr), secure: Option<Box<Session>>) -> Socket {
+        Socket { tcp: Tcp::new(stream), ip, secure: RefCell::new(secure), drain: Drain::default() }
     }
 
     /// Makes the handshake. From now on, all bytes are of this session.
@@ -175,9 +177,9 @@ impl Socket {
         self.tcp.ends()
     }
 
-    /// Where the other side is; `None` where it is gone.
-    pub(crate) fn peer_ip(&self) -> Option<IpAddr> {
-        self.tcp.peer_ip()
+    /// Where the other side is, or was.
+    pub(crate) const fn peer_ip(&self) -> IpAddr {
+        self.ip
     }
 }
 

@@ -1,5 +1,5 @@
 use std::io::{self, ErrorKind, IoSlice, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::AsFd;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -135,11 +135,6 @@ impl Tcp {
         let text =
             |address: io::Result<SocketAddr>| address.map(|address| address.to_string()).unwrap_or_default();
         (text(self.0.peer_addr()), text(self.0.local_addr()))
-    }
-
-    /// Where the other side is; `None` where it is gone.
-    pub(super) fn peer_ip(&self) -> Option<IpAddr> {
-        self.0.peer_addr().ok().map(|peer| peer.ip())
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Audited(Vec<u8>);
 pub(crate) struct AuditedRequest {
     /// Until it is over, if it is written down whatever it comes to.
     line: Option<PendingLine>,
-    /// Else what it asks for, as it may be refused still. Who asks is looked up only then: that is a system call.
+    /// Else what it asks for, as it may be refused still.
     what: Vec<u8>,
     link: Rc<Link>,
     /// Whether it does nothing before its body has come: all others leave theirs unread.
@@ -87,7 +87,7 @@ fn pending_line<K>(door: &Door<K>, link: &Link, of: (Vec<u8>, bool)) -> Option<P
 
 /// Who asks on a connection.
 pub(super) fn asker_on(link: &Link) -> Asker {
-    Asker { who: who_on(link), from: link.peer_ip() }
+    Asker { who: who_on(link), from: Some(link.peer_ip()) }
 }
 
 fn who_on(link: &Link) -> Option<Rc<str>> {

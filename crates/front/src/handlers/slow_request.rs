@@ -17,9 +17,10 @@ pub(crate) const fn announced_bytes(request: &Request) -> Option<u64> {
     }
 }
 
-/// How long the body of an answer is, if that is known when its head is written.
-pub(crate) fn known_bytes(outcome: &Outcome) -> Option<u64> {
+/// How much is sent as the body of an answer, if that is known when its head is written.
+pub(crate) fn known_bytes(link: &Link, outcome: &Outcome) -> Option<u64> {
     match outcome {
+        _ if link.http().has_no_body() => Some(0),
         Outcome::Answer(answer) => Some(answer.body.length()),
         Outcome::Stream(streamed) => streamed.bytes,
         Outcome::Follow(_) | Outcome::Exchange(_) | Outcome::Peer(_) => None,
@@ -67,6 +68,15 @@ pub(super) fn rest<K>(
         Some(Operation::Batch) if status == StatusCode::OK => door.writes_to(),
         // What did not come whole is not done.
         _ if link.http().is_waiting_for_body() => "node",
+        // Nor are lines that say what cannot be, or may not.
+        Some(Operation::Batch)
+            if matches!(
+                status,
+                StatusCode::BAD_REQUEST | StatusCode::FORBIDDEN | StatusCode::PAYLOAD_TOO_LARGE
+            ) =>
+        {
+            "node"
+        }
         Some(Operation::Get | Operation::Head | Operation::Range) => door.reads_from(),
         Some(
             Operation::Put | Operation::Delete | Operation::Increment | Operation::Expire | Operation::Batch,

@@ -298,7 +298,7 @@ impl<K: KeyValue> Conversation<'_, K> {
             return None;
         }
         let who = self.session.caller.as_ref().map(|caller| caller.id().into());
-        let asker = Asker { who, from: self.link.peer_ip() };
+        let asker = Asker { who, from: Some(self.link.peer_ip()) };
         let (clock, what) = (&self.door.door.core.clock, words_of(command, request));
         Some(PendingLine::new(audit, clock, asker, (what, true)))
     }
@@ -309,7 +309,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         audit.record(&AuditLine {
             wall_ms: self.door.now_ms(),
             who,
-            from: self.link.peer_ip(),
+            from: Some(self.link.peer_ip()),
             what,
             status,
         });

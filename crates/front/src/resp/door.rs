@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use ladoga_model::Durability;
 use ladoga_service::{Error, KeyValue};
-use ladoga_tls::Session;
-use tokio::net::TcpStream;
 
 use super::cursors::Cursors;
 use super::link::RespLink;
 use super::session::Told;
+use crate::connection::Socket;
 use crate::door::Door;
 
 /// What an operator decides about the protocol of Redis.
@@ -81,7 +80,7 @@ impl<K> RespDoor<K> {
 
 impl<K: KeyValue> RespDoor<K> {
     /// Takes a connection over, which may have told another event loop something.
-    pub(crate) fn accept(&self, socket: (TcpStream, Option<Box<Session>>), told: Option<Told>) -> RespLink {
+    pub(crate) fn accept(&self, socket: Socket, told: Option<Told>) -> RespLink {
         RespLink::new(socket, Rc::clone(&self.door.core), self.large_bytes_min(), told)
     }
 

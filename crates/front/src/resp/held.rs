@@ -51,6 +51,11 @@ impl HeldPermits {
         });
     }
 
+    /// The client is waited for to send more of a request.
+    pub(super) fn wait_for_request(&self) {
+        self.for_each(Permit::arrives);
+    }
+
     /// The client sent or took so many bytes, and is not waited for any more.
     pub(super) fn rest(&self, moved_bytes: u64) {
         self.for_each(|permit| {
@@ -113,5 +118,20 @@ mod tests {
         assert_eq!(held.poll_displaced(&context), Poll::Ready(Taken::Value));
         drop((permits, other));
         assert!(held.poll_displaced(&context).is_pending());
+    }
+
+    #[test]
+    fn no_connection_of_the_same_client_gives_way_for_what_needs_room_at_once() {
+        let clock: Arc<dyn Clock> = Arc::new(RealClock::new());
+        let (gate, context) = (Gate::new(80, 0, "bytes", clock), Context::from_waker(Waker::noop()));
+        let [idle, other] = [(); 2].map(|()| HeldPermits::new(gate.clone(), Address::of_client(None)));
+        let _held = idle.enter_if_room(40).expect("room");
+        idle.wait_for_client(0);
+        // There is room for all, but not for one client.
+        assert!(other.enter_if_room(40).is_err());
+        let permit = other.enter_if_room(20).expect("room");
+        assert!(permit.grow_if_room(20).is_err());
+        assert!(idle.poll_displaced(&context).is_pending());
+        permit.grow_if_room(10).expect("so much one client may have");
     }
 }

@@ -10,8 +10,7 @@ use bytes::BytesMut;
 use ladoga_model::VALUE_BYTES_MAX;
 use ladoga_resp::{Parser, ParserLimits};
 use ladoga_runtime::{Address, Gate, Taken};
-use ladoga_tls::{Failure, NodeTls, Session};
-use tokio::net::TcpStream;
+use ladoga_tls::{Failure, NodeTls};
 
 use super::held::HeldPermits;
 use super::session::Told;
@@ -65,12 +64,7 @@ pub(super) struct Buffers {
 
 impl RespLink {
     /// With what another event loop knew of it, if that has served it. Values from `large_bytes_min` on can be taken out of requests.
-    pub(super) fn new(
-        (socket, secure): (TcpStream, Option<Box<Session>>),
-        core: Rc<Core>,
-        large_bytes_min: u64,
-        told: Option<Told>,
-    ) -> RespLink {
+    pub(super) fn new(socket: Socket, core: Rc<Core>, large_bytes_min: u64, told: Option<Told>) -> RespLink {
         let limits = ParserLimits {
             arguments_max: ARGUMENTS_MAX,
             argument_bytes_max: VALUE_BYTES_MAX,
@@ -78,8 +72,7 @@ impl RespLink {
             request_bytes_max: REQUEST_BYTES_MAX,
             is_of_stranger: true,
         };
-        let socket = Socket::new(socket, secure);
-        let address = Address::of_client(socket.peer_ip());
+        let address = Address::of_client(Some(socket.peer_ip()));
         // Nothing else ends a connection that is not used: clients keep pools of them.
         if let Err(error) = socket.keep_alive() {
             tracing::debug!(%error, "a connection was gone before it was served");
@@ -157,8 +150,8 @@ impl RespLink {
         self.held.address
     }
 
-    /// The address of the client, while there is one.
-    pub(super) fn peer_ip(&self) -> Option<IpAddr> {
+    /// The address of the client.
+    pub(super) const fn peer_ip(&self) -> IpAddr {
         self.socket.peer_ip()
     }
 

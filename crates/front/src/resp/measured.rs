@@ -18,6 +18,8 @@ const UNKNOWN: &str = "unknown";
 pub(super) struct Measured {
     pub(super) kind: CommandKind,
     pub(super) started_ns: u64,
+    /// When the last of its bytes that were waited for had arrived.
+    pub(super) arrived_ns: u64,
     /// What the log has of it if it was slow.
     pub(super) name: &'static str,
     pub(super) about: About,
@@ -29,13 +31,27 @@ impl Measured {
     /// A request that names no command.
     pub(super) fn unknown(started_ns: u64) -> Measured {
         let about = About::default();
-        Measured { kind: CommandKind::Other, started_ns, name: UNKNOWN, about, traced: None }
+        Measured {
+            kind: CommandKind::Other,
+            started_ns,
+            arrived_ns: started_ns,
+            name: UNKNOWN,
+            about,
+            traced: None,
+        }
     }
 
     /// A command that is not about a key, or was refused.
     pub(super) fn of(command: &Command, started_ns: u64) -> Measured {
         let about = About::default();
-        Measured { kind: command.kind, started_ns, name: command.name, about, traced: None }
+        Measured {
+            kind: command.kind,
+            started_ns,
+            arrived_ns: started_ns,
+            name: command.name,
+            about,
+            traced: None,
+        }
     }
 
     /// A command that may ask for its keys, which are counted.
@@ -60,14 +76,13 @@ impl Measured {
         measured
     }
 
-    /// A value that does not fit into memory, on its way in.
-    pub(super) fn of_upload(core: &Core, key: &[u8], started_ns: u64) -> Measured {
-        let kind = CommandKind::Write;
-        let mut traced = begin_traced(core, kind, started_ns);
+    /// One whose value does not fit into memory, on its way in.
+    pub(super) fn of_upload(core: &Core, command: &Command, key: &[u8], started_ns: u64) -> Measured {
+        let mut traced = begin_traced(core, command.kind, started_ns);
         if let Some(traced) = &mut traced {
             traced.note_key(key);
         }
-        Measured { kind, started_ns, name: "set", about: About::key(key), traced }
+        Measured { about: About::key(key), traced, ..Measured::of(command, started_ns) }
     }
 
     /// Its span, for what is done for it on so many replicas.
@@ -75,12 +90,22 @@ impl Measured {
         self.traced.as_mut().map(|traced| traced.of_replicas(replicas))
     }
 
+    /// Its client was waited for, and sent more of it.
+    pub(super) fn note_arrival(&mut self, now_ns: u64) {
+        self.arrived_ns = now_ns;
+    }
+
+    /// How long it took from its last byte on, and in all.
+    pub(super) fn durations_ns(&self, now_ns: u64) -> (u64, u64) {
+        (now_ns.saturating_sub(self.arrived_ns), now_ns.saturating_sub(self.started_ns))
+    }
+
     /// Counts the command, now that it is known whether it is replied an error, and has the log tell of it if it was slow.
     pub(super) fn end<K>(&self, door: &Door<K>, is_error: bool) {
         let core = &door.core;
         let now_ns = core.clock.monotonic_ns();
-        let total_ns = now_ns.saturating_sub(self.started_ns);
-        core.metrics.command_served(self.kind, is_error, total_ns);
+        let (served_ns, total_ns) = self.durations_ns(now_ns);
+        core.metrics.command_served(self.kind, is_error, served_ns);
         if core.slow.is_slow(total_ns) {
             self.tell_slow(door, is_error, (total_ns, now_ns));
         }

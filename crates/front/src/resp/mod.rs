@@ -42,6 +42,8 @@ mod in_flight;
 mod keys;
 mod link;
 mod measured;
+#[cfg(test)]
+mod measured_tests;
 mod numbers;
 mod overlay;
 mod pauses;
@@ -60,6 +62,8 @@ mod table;
 mod together;
 mod transaction;
 mod transaction_room;
+#[cfg(test)]
+mod transaction_room_tests;
 mod upload;
 mod waits;
 mod watching;

@@ -74,7 +74,7 @@ impl<K: KeyValue> Conversation<'_, K> {
     /// meanwhile it may have to give back: for the request in turn, or for the transaction that waits for its end.
     pub(super) async fn receive(&mut self) -> Result<(), Parting> {
         let before = self.link.buffers().input.len();
-        self.link.held.wait_for_client(0);
+        self.link.held.wait_for_request();
         let received = poll_fn(|context| {
             if let Poll::Ready(taken) = self.link.held.poll_displaced(context) {
                 return Poll::Ready(Err(self.displaced(taken)));
@@ -96,7 +96,8 @@ impl<K: KeyValue> Conversation<'_, K> {
         let buffers = self.link.buffers();
         let is_within_request = buffers.parser.is_within_request() || !buffers.input.is_empty();
         Parting::Say(Reply::error(if is_within_request {
-            "the request arrived too slowly, and the node needed its memory for other requests; send it again, faster or later"
+            "the request arrived too slowly, or takes more memory than one client may have, and the node needed that for other requests; \
+             send it again, faster or later"
         } else {
             "the transaction waited too long for its EXEC, and the node needed its memory for other requests; nothing of it \
              happened, send it again"

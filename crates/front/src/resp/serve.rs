@@ -109,7 +109,7 @@ pub(crate) async fn serve<K: KeyValue>(
     let dialect = conversation.session.dialect;
     let is_interrupted = matches!(parting, Parting::Say(_));
     match parting {
-        Parting::Move(departure) => return Some((departure, conversation.session.into_told())),
+        Parting::Move(departure) => return Some((departure, conversation.session.told())),
         Parting::Drop => return None,
         Parting::Abort => {
             link.abort_on_drop();

@@ -74,10 +74,23 @@ impl Session {
         !self.transaction.is_open() && self.transaction.watched.is_empty()
     }
 
-    /// What another event loop is to know of it.
-    pub(super) fn into_told(self) -> Told {
-        let Session { id, connected_ms, dialect, name, library, replicas, caller, replies, .. } = self;
-        Told { id, connected_ms, dialect, name, library, replicas, caller, replies: replies.get() }
+    /// What it has been told so far: what another event loop is to know of it.
+    pub(super) fn told(&self) -> Told {
+        Told {
+            id: self.id,
+            connected_ms: self.connected_ms,
+            dialect: self.dialect,
+            name: self.name.clone(),
+            library: self.library.clone(),
+            replicas: self.replicas,
+            caller: self.caller.clone(),
+            replies: self.replies.get(),
+        }
+    }
+
+    /// It is again what it was then, without a transaction.
+    pub(super) fn go_back_to(&mut self, told: Told) {
+        *self = Session::of(told, self.nodes);
     }
 
     /// As it was at the beginning.
@@ -123,5 +136,22 @@ mod tests {
         assert_eq!([(); 2].map(|()| session.wants_reply()), [false, false]);
         session.reply(Replies::SkipsThis);
         assert_eq!([(); 3].map(|()| session.wants_reply()), [false; 3]);
+    }
+
+    #[test]
+    fn what_was_told_since_can_be_taken_back() {
+        let mut session = Session::new(7, 3, 5);
+        session.name = "before".to_owned();
+        let before = session.told();
+        session.dialect = Dialect::Resp3;
+        session.name = "after".to_owned();
+        session.library = ("lib".to_owned(), "1".to_owned());
+        session.replicas = Replicas { ack: 1, from: 1 };
+        session.reply(Replies::Off);
+        session.go_back_to(before);
+        assert!(session.wants_reply());
+        assert_eq!((session.id, session.connected_ms, session.nodes()), (7, 5, 3));
+        assert_eq!((session.dialect, &*session.name), (Dialect::Resp2, "before"));
+        assert_eq!((session.replicas, session.library), (Replicas::majority_of(3), Default::default()));
     }
 }

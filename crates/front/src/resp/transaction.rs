@@ -129,6 +129,8 @@ impl<K: KeyValue> Conversation<'_, K> {
         let wants_reply = self.session.wants_reply();
         self.link.flush().await?;
         let sent_before = self.link.buffers().all_sent_bytes;
+        let tells_session = queued.iter().any(|(command, _)| command.is_of_session);
+        let mut told_before = tells_session.then(|| self.session.told());
         if wants_reply {
             write_array_head(&mut self.link.buffers().output, queued.len());
         }
@@ -150,7 +152,10 @@ impl<K: KeyValue> Conversation<'_, K> {
             // How much waits to be sent does not tell: long replies go out while there are more.
             let is_unsent = self.link.buffers().all_sent_bytes == sent_before;
             if matches!(served, Served::WatchedKeyChanged) && !watching.has_written() && is_unsent {
-                // Nothing has happened, and nothing was said: as if the key had changed before.
+                // Nothing was written, and nothing was said: as if the key had changed before.
+                if let Some(told) = told_before.take() {
+                    self.session.go_back_to(told);
+                }
                 let mut buffers = self.link.buffers();
                 buffers.output.clear();
                 if wants_reply {

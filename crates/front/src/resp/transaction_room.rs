@@ -31,8 +31,8 @@ pub(super) enum NoRoom {
 /// A transaction would take more memory than one may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the transaction would take {bytes} bytes of memory, and one takes at most {bytes_max} with the memory and the threads that the \
-     node has; make it smaller, or give the node more with --memory"
+    "the transaction would take {bytes} bytes of memory, and one takes at most {bytes_max} with the memory that the node has; make it \
+     smaller, or give the node more with --memory"
 )]
 pub(super) struct TooLarge {
     bytes: u64,
@@ -53,7 +53,9 @@ impl TransactionRoom {
         self.check(bytes, &held.bodies)?;
         let bytes = self.bytes + bytes;
         if bytes > self.held_bytes.max(UNCOUNTED_BYTES) {
-            self.take(bytes.next_multiple_of(STEP_BYTES), held)
+            // More than one client may have would count as too much, while others wait.
+            let bytes_max = held.bodies.address_max() - self.beside_bytes;
+            self.take(bytes.next_multiple_of(STEP_BYTES).min(bytes_max), held)
                 .or_else(|_| self.take(bytes, held))
                 .map_err(NoRoom::Now)?;
         }

@@ -24,7 +24,8 @@ impl<K: KeyValue> Conversation<'_, K> {
             self.link.buffers().parser.hold();
             return Ok(());
         };
-        let mut measured = self.measured_upload(&key);
+        let core = &self.door.door.core;
+        let mut measured = Measured::of_upload(core, command, &key, core.clock.monotonic_ns());
         self.answer_all().await?;
         match self.upload(command, key, bytes, &mut measured).await {
             Ok(served) => self.write_measured(served, measured).await,
@@ -46,6 +47,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         measured: &mut Measured,
     ) -> Result<Served, Parting> {
         self.authorize_large(command, &key).map_err(Parting::Say)?;
+        self.door.door.core.count_access(AccessKind::Write, &key);
         let room = self.room_in_turn();
         let mut call = self.call(room).await?.map_err(refused)?;
         call.trace = measured.trace(call.replicas);
@@ -56,8 +58,8 @@ impl<K: KeyValue> Conversation<'_, K> {
             call.service.upload(&call.context(), &key).await.map_err(|error| refused(error.into()))?;
         // From here on it is read: what was refused before is not paid for.
         self.charge(bytes);
-        let finished = self.receive_value(upload).await?;
-        let request = self.receive_rest().await?;
+        let finished = self.receive_value(upload, measured).await?;
+        let request = self.receive_rest(measured).await?;
         self.link.serves();
         drop(permit);
         // It goes with the request.
@@ -71,12 +73,6 @@ impl<K: KeyValue> Conversation<'_, K> {
         });
         end_with(audited, &served);
         Ok(served)
-    }
-
-    fn measured_upload(&self, key: &[u8]) -> Measured {
-        let core = &self.door.door.core;
-        core.count_access(AccessKind::Write, key);
-        Measured::of_upload(core, key, core.clock.monotonic_ns())
     }
 
     /// What stores the next argument as it is, and under which key, if that is so.
@@ -95,7 +91,11 @@ impl<K: KeyValue> Conversation<'_, K> {
     }
 
     /// Writes the value as it arrives: while one piece is written, the next one is read, and no third.
-    async fn receive_value(&mut self, upload: K::Upload) -> Result<Finished<K>, Parting> {
+    async fn receive_value(
+        &mut self,
+        upload: K::Upload,
+        measured: &mut Measured,
+    ) -> Result<Finished<K>, Parting> {
         {
             let buffers = &mut *self.link.buffers();
             buffers.parser.stream(&mut buffers.input);
@@ -115,7 +115,7 @@ impl<K: KeyValue> Conversation<'_, K> {
                     self.door.door.core.metrics.received(piece.len() as u64);
                     writing = upload.write(piece);
                 }
-                Piece::Incomplete => self.receive_more().await?,
+                Piece::Incomplete => self.receive_more_of(measured).await?,
                 Piece::End => break,
             }
         }
@@ -123,7 +123,7 @@ impl<K: KeyValue> Conversation<'_, K> {
     }
 
     /// The request, once what stands behind the value has arrived.
-    async fn receive_rest(&mut self) -> Result<Request, Parting> {
+    async fn receive_rest(&mut self, measured: &mut Measured) -> Result<Request, Parting> {
         loop {
             let step = {
                 let buffers = &mut *self.link.buffers();
@@ -135,11 +135,18 @@ impl<K: KeyValue> Conversation<'_, K> {
                 Ok(Step::Large { .. }) => self.link.buffers().parser.hold(),
                 Ok(Step::Incomplete { bytes }) => {
                     self.make_room(bytes as u64).await.map_err(refused)?;
-                    self.receive_more().await?;
+                    self.receive_more_of(measured).await?;
                 }
                 Err(error) => return Err(Parting::Say(Reply::error(error))),
             }
         }
+    }
+
+    /// Waits for more of a command, which was not whole before.
+    async fn receive_more_of(&mut self, measured: &mut Measured) -> Result<(), Parting> {
+        self.receive_more().await?;
+        measured.note_arrival(self.door.door.core.clock.monotonic_ns());
+        Ok(())
     }
 }
 

@@ -4,32 +4,25 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hdrhistogram::Histogram;
-
-use super::disturbance::Meter;
 use super::options::RunOptions;
 use super::process;
-use super::profile::Profiling;
 use super::progress::{self, Progress};
 use super::report_file::ReportFile;
-use super::sampler::Sampler;
 use super::server::{OwnNode, described_dir, wait_until_quiet};
 use super::stage::{Stage, Store};
 use super::suite::{remarks, stages};
+use super::watched_run::watched_run;
 use super::written;
 use crate::cli::{Target, Token, command_line};
 use crate::clock::{Clock, unix_ms};
 use crate::compare;
-use crate::engine::Watcher;
 use crate::error::{LabError, Outcome};
 use crate::files;
 use crate::fill::Content;
 use crate::load::{Load, address_of};
 use crate::output::{Output, stderr_line};
-use crate::record::{Described, FORMAT, HeatRecorder, Machine, OWN, Report, Run, Subject, run_of};
-use crate::report::Live;
+use crate::record::{Described, FORMAT, Machine, OWN, Report, Run, Subject, run_of};
 use crate::scratch::Scratch;
-use crate::stats::Second;
 use crate::stop::Interruption;
 use crate::workload::Workload;
 
@@ -72,10 +65,14 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
     if result.is_err() && is_written && !report.runs.is_empty() {
         stderr_line(format_args!("{} has what was measured: {made}", options.output.display()));
     }
+    let has_failed = result.is_err();
+    // Profiles are compared for a while, and whoever waits is to hear before that what went wrong.
+    let failure = result.and(ended).err().map(|error| progress::failure(&error));
     // Also if a run failed: what was written after the last one may have no comparison.
-    let has_failed = result.is_err() || ended.is_err();
     let compared = if is_written { file.complete(&report, has_failed) } else { Ok(None) };
-    result.and(ended)?;
+    if let Some(code) = failure {
+        return Ok(code);
+    }
     let compared = compared?;
     if report.is_interrupted {
         stderr_line(format_args!("interrupted: {made} were made"));
@@ -327,24 +324,8 @@ impl<'a> Conductor<'a> {
             value_bytes: stage.value.map(|bytes| bytes as usize),
             plan: stage.plan(),
         };
-        let live = Live::new(stage.duration_ms);
-        let mut watchers = Watchers { live, heat: HeatRecorder::default() };
-        let (clock, mut began_ns, mut started_unix_ms) = (Clock::start(), 0, None);
-        let profiling = Profiling::start(&target, stage.duration_ms, &self.options.profiles());
-        let sampler = Sampler::start(&target, server.pid);
-        let meter = Meter::start(server.pid);
-        let outcome = load.run(self.stop, &mut watchers, &mut || {
-            began_ns = clock.now_ns();
-            started_unix_ms = Some(unix_ms());
-        });
-        let disturbance = meter.finish();
-        watchers.live.clear();
-        let sampled = sampler.finish();
-        let is_cut = outcome.as_ref().map_or(true, |outcome| outcome.is_interrupted || outcome.complete == 0);
-        let profiles = profiling.finish(is_cut, began_ns);
-        let outcome = outcome?;
-        // Samples were taken from before the first request on.
-        let node = sampled.of_run(began_ns as f64 / 1e9, outcome.elapsed_ns as f64 / 1e9);
+        let kinds = self.options.profiles();
+        let watched = watched_run(&load, server.pid, &kinds, self.stop)?;
         let server = &mut self.servers[index];
         server.next_key = server.next_key.max(workload.key_after());
         if stage.is_deleting() {
@@ -355,21 +336,21 @@ impl<'a> Conductor<'a> {
             stage: stage.name.clone(),
             subject: server.name.to_owned(),
             round,
-            started_unix_ms,
+            started_unix_ms: watched.started_unix_ms,
             connections: stage.connections,
             threads: stage.threads,
             command: stage.command(self.options, url),
             repeat: stage.repeat(self.options, url),
-            heat: watchers.heat.heat(),
-            disturbance,
-            node,
-            profiles,
+            heat: watched.heat,
+            disturbance: watched.disturbance,
+            node: watched.node,
+            profiles: watched.profiles,
             conditions: stage.conditions.clone(),
             published: stage.published.clone(),
             notes: stage.notes.clone(),
             expects_misses: stage.expects_misses,
         };
-        Ok(run_of(&outcome, described))
+        Ok(run_of(&watched.outcome, described))
     }
 
     fn end(&mut self) -> Outcome<()> {
@@ -377,21 +358,5 @@ impl<'a> Conductor<'a> {
             Some(node) => node.end(),
             None => Ok(()),
         }
-    }
-}
-
-/// The live view and the heat map, which see the same run.
-struct Watchers {
-    live: Live,
-    heat: HeatRecorder,
-}
-
-impl Watcher for Watchers {
-    fn second(&mut self, second: &Second, latencies: &Histogram<u64>) {
-        self.live.second(second, latencies);
-    }
-
-    fn interval(&mut self, number: u64, latencies: &Histogram<u64>) {
-        self.heat.interval(number, latencies);
     }
 }

@@ -11,6 +11,7 @@
 //! - `sampled`: what the sampler found, until it is known when the run began and ended
 //! - `disturbance`: the load of other processes during a run
 //! - `profile`: profiles of the server
+//! - `watched_run`: one run, with all that watches it
 //! - `conduct`: one run after the other
 //! - `report_file`: the report's file meanwhile
 //! - `written`: what stays in the store of a running server
@@ -30,6 +31,7 @@ mod sampler;
 mod server;
 mod stage;
 mod suite;
+mod watched_run;
 mod written;
 
 pub use options::LabOptions;
@@ -37,7 +39,6 @@ pub use options::LabOptions;
 use std::process::ExitCode;
 
 use crate::compare;
-use crate::output::stderr_line;
 use options::LabCommand;
 
 /// Runs `ladoga lab`. Prints results on standard output; progress and errors on standard error.
@@ -52,8 +53,5 @@ pub fn lab(options: &LabOptions) -> ExitCode {
                 .map(|()| ExitCode::SUCCESS)
         }
     };
-    result.unwrap_or_else(|error| {
-        stderr_line(format_args!("ladoga lab: {error}"));
-        ExitCode::from(error.exit_code())
-    })
+    result.unwrap_or_else(|error| progress::failure(&error))
 }

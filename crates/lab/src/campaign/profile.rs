@@ -28,7 +28,8 @@ pub(super) struct Profiling {
 }
 
 impl Profiling {
-    /// Asks for profiles of so many milliseconds from now on: each a kind, and its other parameters.
+    /// Asks for profiles of a run of so many milliseconds that begins now: each a kind, and its other parameters. They begin a moment
+    /// later, and so end, and are written, after the run.
     pub(super) fn start(target: &Target, duration_ms: u64, profiles: &[(Kind, String)]) -> Self {
         let give_up = Arc::new(AtomicBool::new(false));
         let seconds = duration_ms.div_ceil(1000);
@@ -41,18 +42,15 @@ impl Profiling {
         Self { give_up, threads }
     }
 
-    /// Waits for the profiles; those of a run that was interrupted are given up. The run began `began_ns` after them.
-    pub(super) fn finish(self, is_interrupted: bool, began_ns: u64) -> Vec<KindProfile> {
+    /// Waits for the profiles; those of a run that was interrupted are given up.
+    pub(super) fn finish(self, is_interrupted: bool) -> Vec<KindProfile> {
         if is_interrupted {
             self.give_up.store(true, Ordering::Relaxed);
         }
         let found = |(kind, thread): (Kind, JoinHandle<Profiled>)| {
-            let mut found = thread
+            let found = thread
                 .join()
                 .unwrap_or_else(|_| Profiled::Missing("fetching it failed unexpectedly".to_owned()));
-            if let Profiled::Samples { offset_ms, .. } = &mut found {
-                *offset_ms -= began_ns as f64 / 1e6;
-            }
             KindProfile { kind: kind.name().to_owned(), found }
         };
         self.threads.into_iter().map(found).collect()

@@ -1,5 +1,9 @@
 //! The progress of a measurement: one line a run on standard error, and notes. Its result is printed on standard output.
 
+use std::process::ExitCode;
+
+use crate::error::LabError;
+use crate::output::stderr_line;
 use crate::page::count;
 use crate::record::{KindProfile, Profiled, Run};
 use crate::units::{format_metric, format_time_us};
@@ -39,6 +43,12 @@ fn time(seconds: f64) -> String {
     if seconds < 120 { format!("{seconds} s") } else { format!("{} min", seconds.div_ceil(60)) }
 }
 
+/// Says why it ends, and with which code.
+pub(super) fn failure(error: &LabError) -> ExitCode {
+    stderr_line(format_args!("ladoga lab: {error}"));
+    ExitCode::from(error.exit_code())
+}
+
 /// The names of the columns of [`row`].
 pub(super) fn head() -> String {
     format!(
@@ -70,7 +80,7 @@ pub(super) fn notes(run: &Run, cores: usize) -> Vec<String> {
         Profiled::Samples { .. } => None,
     };
     let profiles = run.profiles.iter().filter_map(reason);
-    let others = run.disturbance.other_cores.filter(|_| run.disturbance.is_notable(cores));
+    let others = run.disturbance.notable_other_cores(cores);
     let others =
         others.map(|busy| format!("other processes used {busy:.1} of {cores} cores during this run"));
     let short = run.missed_rate().map(|rate| {
@@ -83,6 +93,19 @@ pub(super) fn notes(run: &Run, cores: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::fixture;
+    use crate::record::Disturbance;
+
+    /// A run with other processes that did little was told as disturbed by them if its host took time.
+    #[test]
+    fn what_the_host_took_is_not_of_other_processes() {
+        let mut run = fixture::report().runs.remove(0);
+        run.disturbance = Disturbance { other_cores: Some(0.01), steal_share: Some(0.05) };
+        let found = notes(&run, 2);
+        assert!(found.iter().all(|note| !note.contains("other processes")), "{found:?}");
+        run.disturbance.other_cores = Some(0.5);
+        assert_eq!(notes(&run, 2)[0], "other processes used 0.5 of 2 cores during this run");
+    }
 
     #[test]
     fn the_time_left_follows_what_it_took_so_far() {

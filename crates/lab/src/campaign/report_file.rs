@@ -37,7 +37,7 @@ impl<'a> ReportFile<'a> {
         let mut compared = None;
         if may_compare(began_ns, self.last) {
             // Profiles are compared at the end, as that takes long.
-            compared = compare::compare_servers(report, Profiles::LeftOut);
+            compared = compare::compare_servers(report, Profiles::NotYet);
             let ended_ns = self.clock.now_ns();
             self.last = Some(Comparison { ended_ns, took_ns: ended_ns - began_ns });
         }
@@ -47,7 +47,7 @@ impl<'a> ReportFile<'a> {
     /// After the last run, with the whole comparison, if there are two servers. After one that failed, without that of profiles:
     /// whoever waits is to hear soon why it failed.
     pub(super) fn complete(&self, report: &Report, has_failed: bool) -> Outcome<Option<ComparedPage>> {
-        let profiles = if has_failed { Profiles::LeftOut } else { Profiles::Compared };
+        let profiles = if has_failed { Profiles::NotAfterFailure } else { Profiles::Compared };
         let compared = compare::compare_servers(report, profiles);
         if let Some(compared) = &compared {
             files::replace(self.path, page::render(report, Some(compared)))?;
@@ -100,18 +100,23 @@ mod tests {
         assert!(file.complete(&report, false).unwrap().is_some() && has_comparison());
     }
 
-    /// The profiles of all rounds were compared before the error was told.
+    /// The profiles of all rounds were compared before the error was told. Later, a campaign that had made all runs was said to have
+    /// failed before.
     #[test]
     fn profiles_of_a_campaign_that_failed_are_not_compared() {
-        let report = report_of_two();
-        let scratch = Scratch::new(&std::env::temp_dir(), 80).unwrap();
+        let mut report = report_of_two();
+        report.planned = report.runs.len();
+        let scratch = Scratch::new(&std::env::temp_dir(), 82).unwrap();
         let path = scratch.path().join("report.html");
         let file = ReportFile::new(&path);
-        let profiles = |has_failed| {
+        let told = |has_failed| {
             let compared = file.complete(&report, has_failed).unwrap().unwrap();
-            compared.runs.iter().map(|run| run.profiles.len()).sum::<usize>()
+            let profiles: usize = compared.runs.iter().map(|run| run.profiles.len()).sum();
+            (
+                profiles > 0,
+                compared.remarks.iter().any(|remark| remark.ends_with("not told: the campaign failed.")),
+            )
         };
-        assert_ne!(profiles(false), 0);
-        assert_eq!(profiles(true), 0);
+        assert_eq!([told(false), told(true)], [(true, false), (false, true)]);
     }
 }

@@ -13,9 +13,8 @@ use crate::files;
 use crate::record::{NodeSample, NodeSeries};
 
 use super::client;
-use super::sampled::{Sampled, ScrapeAttempt};
+use super::sampled::{EVERY, Sampled, ScrapeAttempt};
 
-const EVERY: Duration = Duration::from_millis(500);
 /// A scrape that takes longer is of no single moment.
 const SCRAPE_DEADLINE: Duration = Duration::from_secs(2);
 /// Whatever is written to the disk.
@@ -24,42 +23,54 @@ const WRITTEN: [&str; 3] =
 const FLUSHES: &str = "ladoga_flushes_total";
 const COMPACTIONS: &str = "ladoga_compactions_total";
 
-/// Takes samples until it is stopped.
+/// Takes samples until it is stopped. Its calls, in their order: `start begin end finish`.
 pub(super) struct Sampler {
     pid: Option<u32>,
+    clock: Clock,
+    began_s: f64,
     first_cpu_us: Option<f64>,
+    last_cpu_us: Option<f64>,
     stop: Sender<()>,
     thread: JoinHandle<Sampled>,
 }
 
 impl Sampler {
-    /// The CPU time of the run counts from here on: the thread may be late, or wait for `/metrics` while the load runs.
+    /// Before the run: its first sums are those that `/metrics` tells while there is no load yet.
     pub(super) fn start(target: &Target, pid: Option<u32>) -> Self {
-        let first_cpu_us = pid.and_then(cpu_us);
         let (stop, stopped) = channel();
-        let target = target.clone();
+        let (target, clock) = (target.clone(), Clock::start());
         let thread = std::thread::spawn(move || {
-            let mut taker = Taker::new(&target, pid);
+            let mut taker = Taker::new(&target, pid, clock);
             taker.start();
             while matches!(stopped.recv_timeout(EVERY), Err(RecvTimeoutError::Timeout)) {
                 taker.take();
             }
             taker.finish()
         });
-        Self { pid, first_cpu_us, stop, thread }
+        Self { pid, clock, began_s: 0.0, first_cpu_us: None, last_cpu_us: None, stop, thread }
     }
 
-    /// Its CPU time is that of the whole run, in microseconds.
+    /// The run begins. Its CPU time is read here and not by the thread, which may be late, or wait for `/metrics` while the load runs.
+    pub(super) fn begin(&mut self) {
+        self.began_s = now_s(&self.clock);
+        self.first_cpu_us = self.pid.and_then(cpu_us);
+    }
+
+    /// The run is over; the first call counts.
+    pub(super) fn end(&mut self) {
+        self.last_cpu_us = self.last_cpu_us.or_else(|| self.pid.and_then(cpu_us));
+        let _ = self.stop.send(()); // A thread that panicked shows when it is joined.
+    }
+
+    /// Waits for the last sample. The CPU time is that of the whole run, from its beginning to its end, in microseconds.
     pub(super) fn finish(self) -> Sampled {
-        // Not after the thread's last sample, for which it may wait.
-        let last_cpu_us = self.pid.and_then(cpu_us);
-        let _ = self.stop.send(()); // A thread that panicked shows below.
         let mut sampled = self.thread.join().unwrap_or_else(|_| {
             let missing = vec!["taking samples failed unexpectedly".to_owned()];
             Sampled::of(NodeSeries { missing, ..NodeSeries::default() })
         });
-        let used_us = last_cpu_us.zip(self.first_cpu_us).map(|(end, begin)| end - begin);
+        let used_us = self.last_cpu_us.zip(self.first_cpu_us).map(|(end, begin)| end - begin);
         sampled.series.cpu_us_per_request = used_us;
+        sampled.began_s = self.began_s;
         sampled
     }
 }
@@ -92,8 +103,7 @@ struct Scrape {
 }
 
 impl<'a> Taker<'a> {
-    fn new(target: &'a Target, pid: Option<u32>) -> Self {
-        let clock = Clock::start();
+    fn new(target: &'a Target, pid: Option<u32>, clock: Clock) -> Self {
         let last = read(pid, &clock);
         let mut series = NodeSeries::default();
         if pid.is_none() {

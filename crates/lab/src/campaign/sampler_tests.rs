@@ -12,12 +12,14 @@ fn cpu_time_counts_while_metrics_are_slow() {
     let target = Target::parse(&format!("http://{}", server.local_addr().unwrap())).unwrap();
     let own = std::process::id();
     let used_us = || cpu_us(own).unwrap();
-    let sampler = Sampler::start(&target, Some(own));
+    let mut sampler = Sampler::start(&target, Some(own));
+    sampler.begin();
     let (before_us, worked_us) = (used_us(), 50_000.0);
     while used_us() < before_us + worked_us {
         std::hint::spin_loop();
     }
     drop(server); // The first request for metrics has waited until here, if the thread runs already.
+    sampler.end();
     let found_us = sampler.finish().series.cpu_us_per_request.unwrap();
     assert!(found_us >= worked_us, "{found_us} of {worked_us} us");
 }
@@ -65,7 +67,7 @@ fn flushes_are_told_for_the_time_of_the_answer() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = server.local_addr().unwrap();
     let target = Target::parse(&format!("http://{address}")).unwrap();
-    let mut taker = Taker::new(&target, None);
+    let mut taker = Taker::new(&target, None, Clock::start());
     let (clock, is_over) = (taker.clock, Arc::new(AtomicBool::new(false)));
     let has_ended = Arc::clone(&is_over);
     let serving = std::thread::spawn(move || serve_metrics(&server, &has_ended, &clock));
@@ -87,14 +89,18 @@ fn flushes_are_told_for_the_time_of_the_answer() {
 
 /// Each is asked for a second after the one before it, from the beginning of the run on, which takes ten.
 fn after_scrapes(scrapes: &[Result<Scrape, String>]) -> NodeSeries {
+    sampled(scrapes).of_run(10.0)
+}
+
+fn sampled(scrapes: &[Result<Scrape, String>]) -> Sampled {
     let target = Target::parse("http://127.0.0.1:1").unwrap();
-    let mut taker = Taker::new(&target, Some(std::process::id()));
+    let mut taker = Taker::new(&target, Some(std::process::id()), Clock::start());
     taker.keep(0.0, scrapes[0].clone());
     for (at, scrape) in scrapes.iter().enumerate().skip(1) {
         let now = Reading { at_s: at as f64, ..taker.last };
         taker.add(now, scrape.clone());
     }
-    taker.finish().of_run(0.0, 10.0)
+    taker.finish()
 }
 
 /// When it answered, and with how many flushes; or that it was late.
@@ -119,9 +125,7 @@ fn what_happens_while_metrics_are_late_is_in_the_next_answer_or_unknown() {
         ),
         (vec![late(), answer(1.1, 1.0), answer(2.1, 3.0)], vec![None, Some(2.0)], vec![before.to_owned()]),
         (vec![answer(0.0, 1.0), late()], vec![None], vec![after("1 of 2")]),
-        (vec![answer(0.0, 1.0), late(), answer(10.1, 4.0)], vec![None, None], vec![after("1 of 3")]),
         (vec![late(), answer(1.1, 1.0), late()], vec![None, None], vec![before.to_owned(), after("1 of 3")]),
-        (vec![late(), answer(10.1, 1.0)], vec![None], vec!["flushes and compactions".to_owned()]),
     ];
     for (scrapes, flushes, told) in cases {
         let series = after_scrapes(&scrapes);
@@ -130,6 +134,77 @@ fn what_happens_while_metrics_are_late_is_in_the_next_answer_or_unknown() {
             told.iter().map(|told| format!("{told}: GET /metrics took longer than 2 s")).collect();
         assert_eq!((found, series.missing), (flushes, told), "{scrapes:?}");
     }
+}
+
+/// An answer that came after the end, or long after the beginning, was no failure: nothing said what nobody knows.
+#[test]
+fn an_answer_beyond_the_run_leaves_a_part_of_it_without_figures() {
+    let answer = |at_s, flushes| scrape(Some((at_s, flushes)));
+    let end = "GET /metrics was answered after the end of the run";
+    let missing = |scrapes: &[Result<Scrape, String>]| after_scrapes(scrapes).missing;
+    let after =
+        |times| vec![format!("flushes and compactions after the last answer, at {times} times: {end}")];
+    assert_eq!(missing(&[answer(0.0, 1.0), scrape(None), answer(10.1, 4.0)]), after("2 of 3"));
+    assert_eq!(missing(&[answer(0.0, 1.0), answer(10.1, 4.0)]), after("1 of 2"));
+    assert_eq!(missing(&[answer(10.1, 1.0)]), [format!("flushes and compactions: {end}")]);
+    let begin = "flushes and compactions of the first 1.8 s: GET /metrics was not answered before";
+    assert_eq!(missing(&[answer(1.8, 1.0), answer(2.4, 2.0)]), [begin]);
+}
+
+/// They were told as missing in it.
+#[test]
+fn answers_that_lacked_before_a_run_are_none_of_it() {
+    let mut scrapes = vec![scrape(None), scrape(None), scrape(None), scrape(None)];
+    scrapes.extend((4..15).map(|at| scrape(Some((f64::from(at) + 0.5, 1.0)))));
+    let run = Sampled { began_s: 5.0, ..sampled(&scrapes) };
+    assert_eq!(run.of_run(10.0).missing, [""; 0]);
+}
+
+/// Whatever was asked when the run ended was told as missing; other runs lacked as much without a word.
+#[test]
+fn an_answer_that_is_under_way_at_the_end_is_no_worth_a_note() {
+    let until = |last_s: f64| {
+        let mut scrapes: Vec<_> = (0..9).map(|at| scrape(Some((f64::from(at), 1.0)))).collect();
+        scrapes.extend([last_s, 10.1].map(|at_s| scrape(Some((at_s, 1.0)))));
+        after_scrapes(&scrapes).missing
+    };
+    assert_eq!(until(9.1), [""; 0]);
+    let end = "GET /metrics was answered after the end of the run";
+    assert_eq!(
+        until(8.9),
+        [format!("flushes and compactions after the last answer, at 1 of 11 times: {end}")]
+    );
+}
+
+/// What the server does while the others are looked at, as writing its profiles down, was counted as work for requests.
+#[test]
+fn what_a_server_does_after_the_end_of_a_run_is_none_of_it() {
+    let pid = std::process::id();
+    let used = || cpu_us(pid).unwrap();
+    let before = used();
+    let target = Target::parse("http://127.0.0.1:1").unwrap();
+    let mut sampler = Sampler::start(&target, Some(pid));
+    sampler.begin();
+    sampler.end();
+    let after = used();
+    while used() < after + 50_000.0 {}
+    assert!(sampler.finish().series.cpu_us_per_request.is_some_and(|us| us <= after - before));
+}
+
+/// Making all connections of a run, with their handshakes, was counted as work for requests.
+#[test]
+fn what_a_server_does_before_the_beginning_of_a_run_is_none_of_it() {
+    let pid = std::process::id();
+    let used = || cpu_us(pid).unwrap();
+    let target = Target::parse("http://127.0.0.1:1").unwrap();
+    let mut sampler = Sampler::start(&target, Some(pid));
+    let started = used();
+    while used() < started + 50_000.0 {}
+    let before = used();
+    sampler.begin();
+    sampler.end();
+    let after = used();
+    assert!(sampler.finish().series.cpu_us_per_request.is_some_and(|us| us <= after - before));
 }
 
 /// If the first answer was late, all of them were said to have none.

@@ -145,6 +145,7 @@ impl Stage {
             },
             ending: Ending::Cut,
             is_batch_latency: false,
+            misses_are_good: self.expects_misses,
         }
     }
 

@@ -19,13 +19,29 @@ const ROUNDS_MAX: usize = 500;
 /// If more than this share of the requests failed, latencies are those of answers with an error too.
 const ERRORS_NOTABLE: f64 = 0.01;
 
-const PROFILES_LEFT_OUT: &str = "What the profiles of the two servers differ by is not told here: they are compared once all runs are made.";
-
 /// Whether profiles are compared as well, which takes a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Profiles {
     Compared,
-    LeftOut,
+    /// More runs are to come.
+    NotYet,
+    /// The campaign failed, if only in its last run.
+    NotAfterFailure,
+}
+
+impl Profiles {
+    /// Why they are not.
+    const fn left_out(self) -> Option<&'static str> {
+        match self {
+            Profiles::Compared => None,
+            Profiles::NotYet => Some(
+                "What the profiles of the two servers differ by is not told here: they are compared once all runs are made.",
+            ),
+            Profiles::NotAfterFailure => {
+                Some("What the profiles of the two servers differ by is not told: the campaign failed.")
+            }
+        }
+    }
 }
 
 /// Compares two reports: prints what changed, and writes a page where one is wanted.
@@ -114,8 +130,7 @@ pub(crate) fn compare_servers(report: &Report, profiles: Profiles) -> Option<Com
     let remarks = left_out([report]).into_iter().chain(failing(&pairs, [&other.name, &own.name]));
     let remarks = remarks.chain(disturbed("in all", report.runs.iter(), report.machine.cores));
     let has_profiles = report.runs.iter().any(|run| !run.profiles.is_empty());
-    let remarks =
-        remarks.chain((profiles == Profiles::LeftOut && has_profiles).then(|| PROFILES_LEFT_OUT.to_owned()));
+    let remarks = remarks.chain(profiles.left_out().filter(|_| has_profiles).map(str::to_owned));
     (!runs.is_empty()).then(|| ComparedPage {
         sides: [other.name.clone(), own.name.clone()],
         // The sides have their names already.
@@ -200,7 +215,7 @@ fn compare_pairs(pairs: &[Pair<'_>], design: Design, profiles: Profiles) -> (Vec
         },
         profiles: match profiles {
             Profiles::Compared => compare_profiles(&pair.before, &pair.after),
-            Profiles::LeftOut => Vec::new(),
+            Profiles::NotYet | Profiles::NotAfterFailure => Vec::new(),
         },
     };
     (pairs.iter().zip(figures).map(run).collect(), rounds.len())

@@ -128,11 +128,11 @@ fn two_servers_of_a_report_are_compared_round_by_round() {
     // Both drift, by as much as they differ.
     let drift = |round: u32| 1.05_f64.powi(round as i32);
     let mut report = with_rounds(fixture::report(), 8, drift);
-    assert!(compare_servers(&report, Profiles::LeftOut).is_none(), "there is one server");
+    assert!(compare_servers(&report, Profiles::NotYet).is_none(), "there is one server");
     let peer = with_rounds(fixture::report(), 8, |round| 1.4 * drift(round));
     report.runs.extend(peer.runs.into_iter().map(|run| Run { subject: "peer".to_owned(), ..run }));
     report.subjects.push(Subject { name: "peer".to_owned(), ..report.subjects[0].clone() });
-    let figures = compare_servers(&report, Profiles::LeftOut).unwrap();
+    let figures = compare_servers(&report, Profiles::NotYet).unwrap();
     assert!(figures.runs[0].profiles.is_empty() && !figures.runs[0].rows.is_empty());
     let says_so = |page: &ComparedPage| page.remarks.iter().any(|remark| remark.contains("profiles"));
     assert!(says_so(&figures), "{:?}", figures.remarks);

@@ -46,6 +46,8 @@ pub(crate) struct Plan {
     pub(crate) ending: Ending,
     /// Write down the latency of whole pipelined batches instead of that of each answer.
     pub(crate) is_batch_latency: bool,
+    /// A read that found nothing is no error of its second.
+    pub(crate) misses_are_good: bool,
 }
 
 /// What happens to requests without an answer when the time is over.

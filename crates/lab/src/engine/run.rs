@@ -28,6 +28,9 @@ pub(crate) trait Watcher {
 
     /// `number` counts intervals from the start of the run.
     fn interval(&mut self, _number: u64, _latencies: &Histogram<u64>) {}
+
+    /// All threads have ended. What they held is told after this, as adding it up takes a while.
+    fn ended(&mut self) {}
 }
 
 enum Event {
@@ -77,8 +80,9 @@ impl Crew {
             }
             let lent = Arc::new(Lent::default());
             let counted = plan.warmup_ns..plan.duration_ns;
-            let (is_open_loop, lends) = (plan.rate.is_some(), Arc::clone(&lent));
-            let recorder = Recorder::new(is_open_loop, counted, lends, intervals_in.clone(), empty);
+            let (is_open_loop, misses_are_good) = (plan.rate.is_some(), plan.misses_are_good);
+            let (lends, full) = (Arc::clone(&lent), intervals_in.clone());
+            let recorder = Recorder::new(is_open_loop, misses_are_good, counted, lends, full, empty);
             let (events, shared) = (events_in.clone(), (crew.clock, Arc::clone(stop)));
             let body = move || serve(plan, thread, maker, recorder, shared, &start, events);
             let handle = std::thread::Builder::new()
@@ -119,16 +123,21 @@ impl Crew {
             match self.events.recv_timeout(COLLECT) {
                 Ok(Event::Done(Ok(outcome))) => done.push(outcome),
                 Ok(Event::Done(Err(error))) => failure = Some(error),
-                Err(RecvTimeoutError::Timeout) if self.stop.load(Ordering::Relaxed) => stop_collects += 1,
-                Ok(Event::Ready) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Event::Ready) => {}
+                // Only then: what a thread held is not added up while the others end.
+                Err(RecvTimeoutError::Timeout) => {
+                    stop_collects += u32::from(self.stop.load(Ordering::Relaxed));
+                    self.collect(&mut seconds, &mut series, watcher);
+                }
                 Err(RecvTimeoutError::Disconnected) => failure = Some(LabError::ThreadLost),
             }
-            self.collect(&mut seconds, &mut series, watcher);
         }
         if let Some(error) = failure {
             self.stop.store(true, Ordering::Relaxed);
             return Err(error);
         }
+        watcher.ended();
+        self.collect(&mut seconds, &mut series, watcher);
         tell(seconds.finish(), &mut series, watcher);
         let threads_given_up = self.plan.threads - done.len();
         done.extend(self.take_lent(self.clock.now_ns() - start_ns));
@@ -209,3 +218,7 @@ fn serve(
     drop(events);
     afterwards();
 }
+
+#[cfg(test)]
+#[path = "run_tests.rs"]
+mod tests;

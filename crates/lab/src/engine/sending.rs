@@ -72,7 +72,8 @@ impl Worker {
     /// When the connection's next request was due; none if it is not due yet, or cannot be sent now.
     fn due_on(&self, index: usize, now: u64) -> Option<u64> {
         let connection = &self.connections[index];
-        if !connection.has_room() || now >= self.plan.last_send_ns() {
+        // What is overdue by then would still be sent.
+        if !connection.has_room() || now >= self.plan.last_send_ns() || self.should_stop() {
             return None;
         }
         let due_ns = self.lane.as_ref().map_or(now, |lane| lane.due_ns(index, connection.turn));

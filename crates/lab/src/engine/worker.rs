@@ -187,7 +187,7 @@ impl Worker {
         Ok(now)
     }
 
-    fn should_stop(&self) -> bool {
+    pub(super) fn should_stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
             || self.source.requests.as_ref().is_some_and(|requests| requests.should_stop())
     }

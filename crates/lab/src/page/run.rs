@@ -62,7 +62,7 @@ fn remarks(run: &Run, cores: usize) -> String {
             "The rate was not reached: {asked}/s were asked for, {answered}/s answered.{queue}"
         ));
     }
-    if let Some(busy) = run.disturbance.other_cores.filter(|_| run.disturbance.is_notable(cores)) {
+    if let Some(busy) = run.disturbance.notable_other_cores(cores) {
         remarks.push(format!("Other processes used {busy:.1} of the machine's {cores} cores meanwhile."));
     }
     remarks.extend(run.generator.limits.iter().map(|limit| format!("{limit}.")));
@@ -264,7 +264,7 @@ fn node_charts(run: &Run) -> String {
     let written = points(NodeSample::scraped_at_s, |sample| Some(sample.written_bytes_per_s? / MIB));
     chart("Server: written, MiB/s; flushes ┆ and compactions ┃", written, marks);
     for reason in &node.missing {
-        out.push_str(&missing("Server", reason));
+        let _ = writeln!(out, "<p class=\"missing\"><b>Server</b>: {}.</p>", escape(reason));
     }
     out
 }

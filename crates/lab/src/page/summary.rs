@@ -35,7 +35,8 @@ pub(super) fn findings(report: &Report, groups: &[Group<'_>]) -> Vec<Finding> {
         out.push(("bad", format!("Rate not reached in {}{others}", first.title)));
     }
     let cores = report.machine.cores;
-    let disturbed = report.runs.iter().filter(|run| run.disturbance.is_notable(cores)).count();
+    let disturbed =
+        report.runs.iter().filter(|run| run.disturbance.notable_other_cores(cores).is_some()).count();
     if disturbed > 0 {
         let all = report.runs.len();
         out.push(("bad", format!("Other processes disturbed {disturbed} of {}", counted(all as u64, "run"))));

@@ -1,6 +1,7 @@
 use super::fixture;
 use super::{read_report, render};
 use crate::files;
+use crate::record::Disturbance;
 use crate::scratch::Scratch;
 
 #[test]
@@ -55,6 +56,21 @@ fn a_run_that_the_generator_limited_is_named_on_top() {
     assert!(!render(&report, None).contains(words));
     report.runs[0].generator.limits.push("the generator was late".to_owned());
     assert!(render(&report, None).contains(words));
+}
+
+/// All steal of the host was told as the work of other processes.
+#[test]
+fn what_the_host_took_is_not_of_other_processes() {
+    let mut report = fixture::report();
+    for other_cores in [None, Some(0.01)] {
+        report.runs[0].disturbance = Disturbance { other_cores, steal_share: Some(0.05) };
+        assert!(!render(&report, None).contains("ther processes"), "{other_cores:?}");
+    }
+    report.runs[0].disturbance.other_cores = Some(0.5);
+    let page = render(&report, None);
+    for part in ["Other processes disturbed 1 of 2 runs", "Other processes used 0.5 of the machine"] {
+        assert!(page.contains(part), "{part}");
+    }
 }
 
 #[test]

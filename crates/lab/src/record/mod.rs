@@ -241,8 +241,12 @@ const STEAL_SHARE: f64 = 0.02;
 
 impl Disturbance {
     pub(crate) fn is_notable(&self, cores: usize) -> bool {
-        self.other_cores.is_some_and(|busy| busy > OTHERS_SHARE * cores as f64)
-            || self.steal_share.is_some_and(|share| share > STEAL_SHARE)
+        self.notable_other_cores(cores).is_some() || self.steal_share.is_some_and(|share| share > STEAL_SHARE)
+    }
+
+    /// What other processes kept busy, if it is that much. What the host took is none of it.
+    pub(crate) fn notable_other_cores(&self, cores: usize) -> Option<f64> {
+        self.other_cores.filter(|busy| *busy > OTHERS_SHARE * cores as f64)
     }
 }
 

@@ -26,17 +26,20 @@ pub(crate) struct NodeSample {
 }
 
 impl NodeSeries {
-    /// Makes times those since the beginning of the run, and leaves out what was found after its end.
+    /// Makes times those since the beginning of the run, and leaves out what was found before that, and after its end.
     pub(crate) fn cut(&mut self, began_s: f64, elapsed_s: f64) {
         for sample in &mut self.samples {
             sample.at_s -= began_s;
             sample.scraped_at_s = sample.scraped_at_s.map(|at_s| at_s - began_s);
+            if sample.at_s < 0.0 {
+                (sample.cpu_cores, sample.resident_bytes) = (None, None);
+            }
             if sample.scraped_at_s() > elapsed_s {
                 *sample =
                     NodeSample { written_bytes_per_s: None, flushes: None, compactions: None, ..*sample };
             }
         }
-        self.samples.retain(|sample| sample.at_s <= elapsed_s);
+        self.samples.retain(|sample| sample.scraped_at_s() >= 0.0 && sample.at_s <= elapsed_s);
     }
 }
 
@@ -49,6 +52,24 @@ impl NodeSample {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What the server did while connections were made was drawn left of the run; the second answer came in it.
+    #[test]
+    fn what_was_told_before_the_beginning_is_left_out() {
+        let sample = |at_s, scraped_at_s| NodeSample {
+            at_s,
+            cpu_cores: Some(1.0),
+            resident_bytes: Some(5.0),
+            scraped_at_s: Some(scraped_at_s),
+            flushes: Some(1.0),
+            ..NodeSample::default()
+        };
+        let samples = vec![sample(0.5, 0.75), sample(1.0, 2.5), sample(2.5, 2.75)];
+        let mut series = NodeSeries { samples, ..NodeSeries::default() };
+        series.cut(2.0, 10.0);
+        let answered_only = NodeSample { cpu_cores: None, resident_bytes: None, ..sample(-1.0, 0.5) };
+        assert_eq!(series.samples, [answered_only, sample(0.5, 0.75)]);
+    }
 
     /// The server took 1.5 s to tell of a flush, which was after the end.
     #[test]

@@ -35,6 +35,8 @@ pub(crate) struct Recorder {
     lent: Arc<Lent>,
     /// In a closed loop both latencies are the same, and one of them is enough.
     is_open_loop: bool,
+    /// A 404 is no error of its interval.
+    misses_are_good: bool,
     /// The time that counts.
     counted_ns: Range<u64>,
     /// The current interval, and before it those that are held for requests that were due in them.
@@ -50,6 +52,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub(crate) fn new(
         is_open_loop: bool,
+        misses_are_good: bool,
         counted_ns: Range<u64>,
         lent: Arc<Lent>,
         full: Sender<Box<Interval>>,
@@ -59,6 +62,7 @@ impl Recorder {
             outcome: Some(Box::new(ThreadOutcome::new())),
             lent,
             is_open_loop,
+            misses_are_good,
             counted_ns,
             held: VecDeque::from([Box::new(Interval::new())]),
             interval_end_ns: INTERVAL_NS,
@@ -132,10 +136,12 @@ impl Recorder {
             _ => {}
         }
         let kind = error_kind(status);
+        // wrk's figure, which knows of no good misses.
         outcome.errors.status += u64::from(kind.is_some());
+        let is_failure = Class::of_status(status).is_failure(self.misses_are_good);
         let interval = self.interval();
         interval.answered += 1;
-        if let Some(kind) = kind {
+        if let Some(kind) = kind.filter(|_| is_failure) {
             interval.errors[kind] += 1;
         }
     }
@@ -234,15 +240,16 @@ impl Recorder {
         let length_ns = elapsed_ns.saturating_sub(number * INTERVAL_NS).min(INTERVAL_NS);
         let last = self.interval();
         (last.number, last.length_ns, last.is_last) = (number, length_ns, true);
-        while !self.held.is_empty() {
-            self.hand_over();
-        }
         let is_open_loop = self.is_open_loop;
         self.outcome().complete_latencies(is_open_loop);
         let mut outcome = self.outcome.take().expect("nothing ends while it is lent");
         outcome.elapsed_ns = elapsed_ns;
         outcome.cpu_ns = cpu_ns;
         outcome.unanswered = unanswered;
+        // Last, so that they do not lie there while the thread still has to end.
+        while !self.held.is_empty() {
+            self.hand_over();
+        }
         outcome
     }
 }
@@ -257,7 +264,7 @@ mod tests {
     #[test]
     fn samples_and_intervals_follow_the_clock() {
         let ((full, intervals), (_back, empty)) = (channel(), channel());
-        let mut recorder = Recorder::new(true, 0..u64::MAX, Arc::default(), full, empty);
+        let mut recorder = Recorder::new(true, false, 0..u64::MAX, Arc::default(), full, empty);
         for step in 1..=15_u64 {
             for _ in 0..step % 2 * 10 {
                 recorder.answered(200, 0);
@@ -279,7 +286,7 @@ mod tests {
     #[test]
     fn what_broke_is_an_error_of_its_interval_and_no_answer() {
         let ((full, intervals), (_back, empty)) = (channel(), channel());
-        let mut recorder = Recorder::new(true, 0..u64::MAX, Arc::default(), full, empty);
+        let mut recorder = Recorder::new(true, false, 0..u64::MAX, Arc::default(), full, empty);
         recorder.answered(503, 0);
         recorder.latency((Class::Status(503), Method::Get), 0, (2_000, 1_000));
         for class in [Class::Broken, Class::TimedOut] {
@@ -294,10 +301,23 @@ mod tests {
         assert_eq!(latencies.len(), 2, "what broke has no latency");
     }
 
+    /// A run in which misses are no errors had a chart with 100 % of them.
+    #[test]
+    fn a_miss_that_was_asked_for_is_no_error_of_its_interval() {
+        for (misses_are_good, wanted) in [(false, [2, 1, 0]), (true, [1, 1, 0])] {
+            let ((full, intervals), (_back, empty)) = (channel(), channel());
+            let mut recorder = Recorder::new(true, misses_are_good, 0..u64::MAX, Arc::default(), full, empty);
+            [200, 404, 400, 503].into_iter().for_each(|status| recorder.answered(status, 0));
+            let outcome = recorder.finish(SAMPLE_NS, 0, 0);
+            let found: Vec<_> = intervals.iter().map(|i| (i.answered, i.errors)).collect();
+            assert_eq!((found, outcome.errors.status), (vec![(4, wanted)], 3), "{misses_are_good}");
+        }
+    }
+
     #[test]
     fn a_silence_leaves_empty_intervals_and_no_hole() {
         let ((full, intervals), (_back, empty)) = (channel(), channel());
-        let mut recorder = Recorder::new(false, 0..u64::MAX, Arc::default(), full, empty);
+        let mut recorder = Recorder::new(false, false, 0..u64::MAX, Arc::default(), full, empty);
         recorder.tick(3 * INTERVAL_NS + 1);
         recorder.finish(3 * INTERVAL_NS + 1, 0, 0);
         let found: Vec<_> = intervals.iter().map(|i| (i.number, i.length_ns, i.is_last)).collect();
@@ -308,7 +328,7 @@ mod tests {
     #[test]
     fn a_warm_up_is_not_counted() {
         let ((full, _intervals), (_back, empty)) = (channel(), channel());
-        let mut recorder = Recorder::new(true, 100..200, Arc::default(), full, empty);
+        let mut recorder = Recorder::new(true, false, 100..200, Arc::default(), full, empty);
         for (due, now) in [(98, 99), (99, 100), (150, 199), (199, 200)] {
             recorder.sent(due, now, 7);
             recorder.answered(if due == 150 { 503 } else { 200 }, now);
@@ -323,7 +343,7 @@ mod tests {
     #[test]
     fn what_stood_still_shows_where_it_was() {
         let ((full, intervals), (_back, empty)) = (channel(), channel());
-        let mut recorder = Recorder::new(true, 0..u64::MAX, Arc::default(), full, empty);
+        let mut recorder = Recorder::new(true, false, 0..u64::MAX, Arc::default(), full, empty);
         let held = INTERVALS_HELD as u64;
         for now in 1..=held + 5 {
             recorder.tick(now * INTERVAL_NS);
@@ -350,7 +370,7 @@ mod tests {
     fn what_is_lent_can_be_taken_once_and_is_given_back_otherwise() {
         let ((full, _intervals), (_back, empty)) = (channel(), channel());
         let lent = Arc::new(Lent::default());
-        let mut recorder = Recorder::new(false, 0..u64::MAX, Arc::clone(&lent), full, empty);
+        let mut recorder = Recorder::new(false, false, 0..u64::MAX, Arc::clone(&lent), full, empty);
         recorder.answered(200, 0);
         assert!(lent.take().is_none(), "the thread has it");
         assert!(recorder.lend_to(true, || Ok(())).is_ok());

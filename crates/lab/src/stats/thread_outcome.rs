@@ -73,7 +73,7 @@ pub(crate) struct ThreadOutcome {
 }
 
 impl ThreadOutcome {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             latencies: Answers::new(),
             lateness: ns_histogram(),

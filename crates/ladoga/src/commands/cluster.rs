@@ -16,7 +16,7 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// What a node answers about its cluster.
 pub(super) enum ClusterReport {
     Of(Value),
-    /// It stands alone.
+    /// It stands alone, as far as the cluster is ours.
     Alone,
     /// It does not say, and why.
     Refused(String),
@@ -101,8 +101,8 @@ fn report_in(response: Response, url: &Url) -> Result<ClusterReport, Failure> {
     match response.status {
         // A node says 200; whether it is one shows below.
         200..=299 => {}
-        // There is nothing else to be wrong with the request.
-        400 => return Ok(ClusterReport::Alone),
+        // There is nothing else to be wrong with the request. A door to Cassandra says 501: the cluster is not its own.
+        400 | 501 => return Ok(ClusterReport::Alone),
         _ => return Ok(ClusterReport::Refused(response.refusal())),
     }
     let report: Option<Value> = serde_json::from_str(&text_of(response, url)?).ok();

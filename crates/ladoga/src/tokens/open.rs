@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ladoga_access::{PEER_SECRET_BYTES_MIN, PeerSecret, TokenFile};
 use ladoga_env::real::read_regular_file;
 use ladoga_node::{Access, Audit, AuditLog, Guard, Hosts};
-use ladoga_tls::{NodeTls, TlsPaths};
+use ladoga_tls::{NodeTls, TlsFiles, TlsPaths};
 
 use super::store::{parse_tokens, read_tokens};
 use super::watched::WatchedTokens;
@@ -46,18 +46,22 @@ pub(crate) fn open(
         access.audit = Some(Arc::new(audit(path, settings.audit_writes)?));
     }
     if let Some(paths) = tls {
-        let tls = Arc::new(node_tls(paths)?);
+        let (tls, files) = node_tls(paths)?;
+        let tls = Arc::new(tls);
         tell_objections(&tls);
-        watched.push(Box::new(WatchedTls(Arc::clone(&tls))));
+        watched.push(Box::new(WatchedTls::new(Arc::clone(&tls), files)));
         access.tls = Some(tls);
     }
     Ok(Opened { access, peer_secret, watched })
 }
 
-fn node_tls(paths: &TlsPaths) -> Result<NodeTls, SettingError> {
+/// The TLS of a node, and the files that it is of.
+fn node_tls(paths: &TlsPaths) -> Result<(NodeTls, TlsFiles), SettingError> {
     let wrong = |expected: String| wrong("--tls-cert", &paths.certificate, expected);
     let files = paths.read().map_err(|error| wrong(format!("files of TLS: {error}")))?;
-    NodeTls::new(files).map_err(|error| wrong(format!("files of TLS that can be used: {error}")))
+    let tls = NodeTls::new(files.clone())
+        .map_err(|error| wrong(format!("files of TLS that can be used: {error}")))?;
+    Ok((tls, files))
 }
 
 /// Whether a node could be started with them.

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use ladoga_backup::{Listing, PIECE_BYTES_MAX, empty_slot};
 use ladoga_env::{Clock, Disk, Env, OpenMode, Replacement, Rng, Turn, Worker, WorkerHandle, Workers};
 use ladoga_service::Begun;
-use ladoga_storage::{Engine, StoreFile};
+use ladoga_storage::{Copied, Engine, StoreFile};
 use parking_lot::Mutex;
 
 use super::{out_of_descriptors, read_error, store_name, write_error};
@@ -148,7 +148,7 @@ impl Checkpoints {
         };
         empty_slot(&*self.disk, slot).map_err(failed)?;
         let made = self.engine.checkpoint_within_log(slot);
-        let (tables, sequence) = made.map_err(|error| {
+        let Copied { tables, end_sequence, dropped_before } = made.map_err(|error| {
             // A file of the store that is gone: no waiting brings it back.
             if error.is_corruption() { read_error(&error) } else { write_error(&error) }
         })?;
@@ -158,8 +158,9 @@ impl Checkpoints {
         Replacement::of(&*self.disk, &slot.join(LISTING), &listing)
             .map_err(|error| failed(ladoga_backup::Error::from(error)))?;
         let id = self.rng.next_u64();
-        let log = self.engine.keeps_log().then_some((store, sequence));
-        Ok(Begun { id, listing_bytes: listing.len() as u64, taken_ms, cut: None, log })
+        let log = self.engine.keeps_log().then_some((store, end_sequence));
+        let listing_bytes = listing.len() as u64;
+        Ok(Begun { id, listing_bytes, taken_ms, dropped_before, cut: None, log })
     }
 
     /// What this store is called, as long as its directory is no copy.

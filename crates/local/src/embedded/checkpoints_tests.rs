@@ -2,12 +2,12 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, OnceLock, Weak};
 use std::thread;
 use std::time::Duration;
 
 use ladoga_env::sim::{self, Fault, Operation, SimClock, SimDisk};
-use ladoga_env::{Disk, Env, Turn, Worker, WorkerHandle, Workers};
+use ladoga_env::{Disk, Env, File, Lock, OpenMode, Turn, Worker, WorkerHandle, Workers};
 use ladoga_model::{Stamp, Version};
 use ladoga_storage::{Background, Durability, Engine, Options, WriteBatch};
 use parking_lot::Mutex;
@@ -219,4 +219,76 @@ fn a_file_that_is_gone_is_unreadable() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+/// While it links a file, everything that was deleted goes, as if that took minutes.
+struct SlowLinks {
+    disk: Arc<dyn Disk>,
+    engine: OnceLock<Weak<Engine>>,
+}
+
+/// Before this, all deletions may go by the time that the links are made.
+const LATER: u64 = 100;
+
+impl Disk for SlowLinks {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        self.disk.open(path, mode)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.disk.list(dir)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.disk.create_dir_all(dir)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove(path)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let engine = self.engine.get().and_then(Weak::upgrade).expect("it is open");
+        engine.drop_tombstones_before(LATER);
+        self.disk.hard_link(from, to)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.disk.sync_dir(dir)
+    }
+
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
+        self.disk.free_bytes(dir)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+        self.disk.lock(path)
+    }
+}
+
+/// It counted as dropped from the checkpoint. So one that took longer than deletions are kept fitted together with none, its own included.
+#[test]
+fn what_is_dropped_while_a_checkpoint_is_linked_is_not_dropped_from_it() {
+    let (env, _, _) = sim::env(1);
+    let disk = Arc::new(SlowLinks { disk: Arc::clone(&env.disk), engine: OnceLock::new() });
+    let env = Env { disk: Arc::clone(&disk) as Arc<dyn Disk>, ..env };
+    let options = Options { background: Background::Manual, ..Options::new(16 << 20, Durability::Always) };
+    let engine = Arc::new(Engine::open(env.clone(), Path::new(DIR), options).expect("a new store"));
+    assert!(disk.engine.set(Arc::downgrade(&engine)).is_ok());
+    let mut batch = WriteBatch::new();
+    batch.put(b"key", Stamp::new(Version { timestamp: 1, node: 0 }), b"value");
+    engine.write_group(&[batch]).expect("a write");
+    engine.drop_tombstones_before(40);
+    let env = Env { workers: Arc::new(Turns::default()), ..env };
+    let checkpoints = Checkpoints::new(&env, Path::new(DIR), &engine);
+    let dropped_before = || match checkpoints.step(BackupStep::Begin) {
+        Ok(BackupAnswer::Begun(begun)) => begun.dropped_before,
+        other => panic!("begun: {other:?}"),
+    };
+    assert_eq!(dropped_before(), 40, "so much may be missing in its tables");
+    assert_eq!(dropped_before(), LATER, "by then, compactions may have dropped more");
 }

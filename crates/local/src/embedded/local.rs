@@ -232,9 +232,9 @@ impl LocalStore for Local {
         let cell_bytes =
             |&(key, value): &(usize, u64)| WriteBatch::cell_bytes_max(keys[key].len(), value as usize);
         let bytes: usize = room.iter().map(cell_bytes).sum();
-        if !self.engine.fits_into_a_group(room.len(), bytes) {
-            let bytes_max = self.engine.group_bytes_max() as u64;
-            return Box::pin(ready(Err(StoreError::TooLargeTogether { bytes: bytes as u64, bytes_max })));
+        if let Some((bytes, bytes_max)) = self.engine.excess(room.len(), bytes) {
+            let (bytes, bytes_max) = (bytes as u64, bytes_max as u64);
+            return Box::pin(ready(Err(StoreError::TooLargeTogether { bytes, bytes_max })));
         }
         // Read before they are queued, as for an update of one key.
         let on_disk = match self.first_on_disk_and_behind(&keys) {

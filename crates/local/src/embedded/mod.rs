@@ -203,15 +203,15 @@ impl Embedded {
         }
     }
 
-    /// The newest cell of every key that can be read.
+    /// The newest cell of every key.
     #[cfg(feature = "simulation")]
-    pub fn all_cells(&self) -> Vec<(Vec<u8>, ladoga_model::CellMark)> {
+    pub fn all_cells(&self) -> Result<Vec<(Vec<u8>, ladoga_model::CellMark)>, Error> {
         let mut range = self.engine.snapshot().range(b"", None);
         let mut cells = Vec::new();
-        while let Ok(Some((key, cell))) = range.next_cell() {
+        while let Some((key, cell)) = range.next_cell()? {
             cells.push((key.to_vec(), cell.mark()));
         }
-        cells
+        Ok(cells)
     }
 
     /// A ring for the calling event loop, if the system permits one.

@@ -31,6 +31,10 @@ const RING_BYTES_MAX: usize = 4 << 20;
 const RING_QUEUE_READS_MAX: usize = 1024;
 /// After the system has refused to take reads, they are tried again.
 const RING_RETRY_MS: u64 = 10;
+/// After so many times in a row, a second of them, it is told.
+const RING_RETRIES_UNTOLD: u32 = 100;
+/// After so many, threads read instead: the system may permit to make a ring, and not to use it.
+const RING_RETRIES_MAX: u32 = if cfg!(test) { 3 } else { 500 };
 
 /// The point reads of one event loop that memory cannot answer. A ring of this loop reads their blocks: one system call submits
 /// all that a turn of the loop asks for, and each read resumes once its block is there.
@@ -48,6 +52,8 @@ struct ReadQueue {
     /// Not under way yet.
     queue: VecDeque<(FilePart, Reader)>,
     driver: Option<Waker>,
+    /// The ring was given up: threads do all reads.
+    is_given_up: bool,
 }
 
 /// A point read, and where its answer goes.
@@ -91,10 +97,10 @@ impl Reads {
     }
 
     fn queue(&self, reader: Reader) {
-        let Some(part) = reader.read.needs() else {
+        let mut state = self.state.borrow_mut();
+        let Some(part) = reader.read.needs().filter(|_| !state.is_given_up) else {
             return self.on_pool.finish(reader.read, reader.answer);
         };
-        let mut state = self.state.borrow_mut();
         state.queue.push_back((part, reader));
         self.counters.waiting.fetch_add(1, Ordering::Relaxed);
         if let Some(driver) = state.driver.take() {
@@ -120,13 +126,35 @@ impl Driver {
         let mut ended = Vec::new();
         loop {
             self.something_to_do().await;
+            let mut failures = 0;
             while let Err(error) = self.turn(&mut ended) {
-                tracing::warn!(%error, "the system accepts no reads for now");
+                failures += 1;
+                if failures == RING_RETRIES_UNTOLD {
+                    tracing::warn!(%error, "the system accepts no reads for now");
+                }
+                if failures == RING_RETRIES_MAX {
+                    tracing::error!(%error, "the system accepts no reads by io_uring; an event loop reads by threads from now on");
+                    return self.give_up();
+                }
                 tokio::time::sleep(Duration::from_millis(RING_RETRY_MS)).await;
             }
             if self.may_send_next() {
                 tokio::task::yield_now().await;
             }
+        }
+    }
+
+    /// Leaves everything to the threads. What the ring still has is read twice.
+    fn give_up(mut self) {
+        let mut state = self.reads.state.borrow_mut();
+        state.is_given_up = true;
+        let queued = std::mem::take(&mut state.queue).into_iter().map(|(_, reader)| reader);
+        let readers = self.readers.drain().map(|(_, reader)| reader).chain(queued);
+        drop(state);
+        self.reads.counters.rings.fetch_sub(1, Ordering::Relaxed);
+        for Reader { read, answer } in readers {
+            self.reads.counters.waiting.fetch_sub(1, Ordering::Relaxed);
+            self.reads.on_pool.finish(read, answer);
         }
     }
 
@@ -192,6 +220,10 @@ impl Reads {
     fn resume(&self, reader: Reader, bytes: io::Result<Vec<u8>>) {
         let Reader { read, answer } = reader;
         self.counters.waiting.fetch_sub(1, Ordering::Relaxed);
+        if bytes.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            // The disk was not asked, so it says nothing of the table.
+            return self.on_pool.finish(read, answer);
+        }
         self.counters.reads.fetch_add(1, Ordering::Relaxed);
         // If this read panics, the other reads of the loop must still go on: nothing else would resume them.
         let resumed = catch_unwind(AssertUnwindSafe(|| {

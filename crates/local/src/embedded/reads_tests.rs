@@ -3,10 +3,13 @@ use std::path::Path;
 
 use ladoga_env::{Env, sim};
 use ladoga_model::{Stamp, Version};
-use ladoga_storage::{Durability, Options, WriteBatch};
+use ladoga_storage::{Cached, Durability, Options, ReadTier, WriteBatch};
 use tokio::runtime::{Builder, LocalOptions};
 
 use super::*;
+use crate::embedded::asked_tests::counter;
+use crate::embedded::commit::Inbox;
+use crate::embedded::pool::DiskHandle;
 use crate::embedded::{Embedded, Local};
 use crate::store::{Later, LocalStore, Lookup, Store, StoreError, StoredCell};
 
@@ -87,4 +90,79 @@ fn a_panic_fails_the_read_that_it_comes_of_and_no_other() {
         assert!(has(begin(&local, KEYS / 8)).await, "the ring goes on");
     });
     store.close().expect("a store that closes");
+}
+
+/// A ring that reads nothing.
+#[derive(Clone, Copy, PartialEq)]
+enum Broken {
+    /// The system lets nobody enter it.
+    Closed,
+    /// It takes reads, and does none of them.
+    Busy,
+}
+
+struct BrokenRing(Broken, Vec<u64>);
+
+impl ReadRing for BrokenRing {
+    fn push(&mut self, token: u64, _: FilePart) {
+        self.1.push(token);
+    }
+
+    fn turn(&mut self, ended: &mut Vec<EndedRead>) -> io::Result<()> {
+        if self.0 == Broken::Closed {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let end = |token| EndedRead { token, bytes: Err(io::ErrorKind::WouldBlock.into()) };
+        ended.extend(self.1.drain(..).map(end));
+        Ok(())
+    }
+
+    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// Reads some keys by a ring that reads nothing. Answers how many event loops have a ring then.
+fn read_by(broken: Broken) -> u64 {
+    let (env, _disk, _) = sim::env(1);
+    let store = filled(&env);
+    let counters = Arc::<ReadCounters>::default();
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+    runtime.expect("a runtime").block_on(async {
+        let (supervisor, inbox) = (Supervisor::default(), Arc::<Inbox>::default());
+        supervisor.spawn_local("inbox", Arc::clone(&inbox).read(|_| unreachable!("nothing is written")));
+        let on_pool = PoolReads::start(DiskHandle { pool: Arc::clone(&store.pool), inbox }, &supervisor);
+        let begin = |n| match store.engine.get_cell_cached(&key(n), ReadTier::Memory).expect("a disk") {
+            Cached::NeedsDisk(read) => read,
+            other => panic!("{n} is in memory: {other:?}"),
+        };
+        let take = async |answer: Rc<OneShot<Read>>| {
+            tokio::time::timeout(DEADLINE, answer.take()).await.expect("a read that comes to an end")
+        };
+        // Brings the index into memory, as that is read by threads in any case.
+        assert!(matches!(take(on_pool.go_on(begin(0))).await, Ok(Some(_))));
+        let ring = Box::new(BrokenRing(broken, Vec::new()));
+        let reads = Reads::start(ring, on_pool, Arc::clone(&counters), &supervisor).expect("a ring");
+        let answers: Vec<_> = (0..10).map(|n| reads.go_on(begin(100 + n * 50))).collect();
+        for answer in answers {
+            assert!(matches!(take(answer).await, Ok(Some(_))));
+        }
+        assert!(matches!(take(reads.go_on(begin(900))).await, Ok(Some(_))));
+    });
+    assert_eq!(counter(&store, "ladoga_corrupt_reads_total"), 0);
+    assert_eq!(counters.waiting.load(Ordering::Relaxed), 0);
+    store.close().expect("a store that closes");
+    counters.rings.load(Ordering::Relaxed)
+}
+
+/// They waited for ever, with a line in the log every 10 ms.
+#[test]
+fn threads_read_if_the_ring_can_be_made_and_not_be_used() {
+    assert_eq!(read_by(Broken::Closed), 0);
+}
+
+/// It was a damaged table, and `500`.
+#[test]
+fn threads_do_a_read_that_only_the_ring_could_not_do() {
+    assert_eq!(read_by(Broken::Busy), 1);
 }

@@ -136,7 +136,7 @@ pub trait LocalStore: 'static {
     /// An update of several different keys: `decide` is called with the newest cell of each, and all cells that it returns are
     /// written, each with the number of its key, or none of them, also if the power fails meanwhile. They share one record of the log.
     /// `room` has an entry for each cell that there may be: the number of its key, and how many bytes its value has at most. Fails
-    /// with [`TooLargeTogether`](StoreError::TooLargeTogether), with nothing done, if that does not fit into one record.
+    /// with [`TooLargeTogether`](StoreError::TooLargeTogether), with nothing done, if that does not fit into one record, or into memory.
     fn update_together<R: Send + 'static>(
         &self,
         keys: Vec<Bytes>,

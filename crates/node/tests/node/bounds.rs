@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ladoga_env::sim::SimClock;
-use ladoga_node::Limits;
+use ladoga_node::{Config, Limits, Placement};
 
 use crate::running::Running;
 use crate::scripted::{LARGE_BYTES, Script};
@@ -54,8 +54,8 @@ fn large_values_on_their_way_in_are_bounded() {
 
 #[test]
 fn what_is_announced_takes_no_room_and_what_has_arrived_does() {
-    // One event loop's share is 10,000 bytes, which are all of a value that is there alone.
-    let running = timeless(Limits { body_bytes_max: 20_000, ..Limits::default() });
+    // All of it is 10,000 bytes, whatever event loop they arrive at: room for one value.
+    let running = timeless(Limits { body_bytes_max: 10_000, ..Limits::default() });
     let mut announced = Vec::new();
     for _ in 0..4 {
         let mut client = running.connect();
@@ -63,17 +63,12 @@ fn what_is_announced_takes_no_room_and_what_has_arrived_does() {
         assert_eq!(client.head().split(' ').nth(1), Some("100"));
         announced.push(client);
     }
-    // One on each event loop: they are given to them in turns.
-    let (first, last) = announced.split_at_mut(2);
-    for client in &mut *first {
-        client.send(vec![b'v'; 9_000]);
-    }
+    let (first, last) = announced.split_first_mut().expect("four");
+    first.send(vec![b'v'; 9_000]);
     wait_until(|| {
         let mut client = running.connect();
         client.announce("k", 9_900);
-        let mut next = running.connect();
-        next.announce("k", 9_900);
-        client.head().split(' ').nth(1) == Some("503") && next.head().split(' ').nth(1) == Some("503")
+        client.head().split(' ').nth(1) == Some("503")
     });
     // A request that was admitted before the node was full finds out when its value arrives; a small value is always taken.
     for client in &mut *last {
@@ -82,17 +77,37 @@ fn what_is_announced_takes_no_room_and_what_has_arrived_does() {
         assert!(answer.status == 503 && answer.closes(), "{answer:?}");
     }
     assert_eq!(running.connect().put("k", &[b'w'; 8_000]).status, 201);
-    for client in first {
+    first.send(vec![b'v'; 900]);
+    assert_eq!(first.answer().status, 201);
+    assert_eq!(running.connect().put("k", &[b'w'; 9_900]).status, 201);
+}
+
+/// The loop that served had 1/128 of the room: these were refused, although nobody else sent anything.
+#[test]
+fn the_room_for_values_is_not_divided_by_event_loops_that_do_not_serve() {
+    let any = "127.0.0.1:0".parse().expect("an address");
+    let config = Config { placement: Placement::AsLoadAsks, ..Config::alone(vec![any], 128) };
+    assert_eq!(config.limits.body_bytes_max, Limits::default().body_bytes_max);
+    let running = Running::opening_with(Arc::new(SimClock::new()), config);
+    running.node.open(Arc::clone(&running.store));
+    let mut clients: Vec<_> = (0..40).map(|_| running.connect()).collect();
+    for client in &mut clients {
+        client.announce("k", 9_900);
+        assert_eq!(client.head().split(' ').nth(1), Some("100"));
+        client.send(vec![b'v'; 9_000]);
+    }
+    for client in &mut clients {
         client.send(vec![b'v'; 900]);
+    }
+    for client in &mut clients {
         assert_eq!(client.answer().status, 201);
     }
-    assert_eq!(running.connect().put("k", &[b'w'; 9_900]).status, 201);
 }
 
 #[test]
 fn who_stops_sending_gives_way_and_is_told() {
     let clock = SimClock::new();
-    let limits = Limits { uploads_max: 1, body_bytes_max: 20_000, ..Limits::default() };
+    let limits = Limits { uploads_max: 1, body_bytes_max: 10_000, ..Limits::default() };
     let limits = Limits { request_timeout_ms: 600_000, idle_timeout_ms: 600_000, ..limits };
     let running = Running::start_by(Arc::new(clock.clone()), limits);
     let cases = [
@@ -107,15 +122,12 @@ fn who_stops_sending_gives_way_and_is_told() {
         stopped.send(vec![b'v'; sent]);
         wait_until(|| {
             clock.advance(Duration::from_millis(100));
-            // As many as there are event loops, which have room of their own.
-            let mut others: Vec<_> = (0..2).map(|_| running.connect()).collect();
-            others.iter_mut().for_each(|client| client.announce("k", bytes));
-            for client in &mut others {
-                if client.head().split(' ').nth(1) == Some("100") {
-                    client.send(vec![b'w'; bytes as usize]);
-                    let status = client.answer().status;
-                    assert!(status == 201 || status == 503, "{status}");
-                }
+            let mut other = running.connect();
+            other.announce("k", bytes);
+            if other.head().split(' ').nth(1) == Some("100") {
+                other.send(vec![b'w'; bytes as usize]);
+                let status = other.answer().status;
+                assert!(status == 201 || status == 503, "{status}");
             }
             running.connect().get("/metrics").text().contains(counted)
         });

@@ -13,11 +13,11 @@ use ladoga_node::peers::wire::{Answer, Origin, Request};
 use crate::cluster::{PATIENCE_MS, with_engine, with_engine_by};
 use crate::peer::{Deadline, Peer};
 
-fn version(timestamp: u64) -> Version {
+pub(crate) fn version(timestamp: u64) -> Version {
     Version { timestamp, node: 0 }
 }
 
-fn found(value: Option<(&'static str, u64)>) -> Answer {
+pub(crate) fn found(value: Option<(&'static str, u64)>) -> Answer {
     let cell = value.map(|(value, timestamp)| {
         let value = Some(Value::Inline(Bytes::from_static(value.as_bytes())));
         SentCell::Whole(Cell { stamp: Stamp::new(version(timestamp)), value })
@@ -25,11 +25,11 @@ fn found(value: Option<(&'static str, u64)>) -> Answer {
     Answer::Read(ReadAnswer { cell, is_whole: true })
 }
 
-fn read(request: &Request) -> Option<()> {
+pub(crate) fn read(request: &Request) -> Option<()> {
     matches!(request, Request::Read { .. }).then_some(())
 }
 
-fn repair_with(timestamp: u64) -> impl Fn(&Request) -> Option<()> {
+pub(crate) fn repair_with(timestamp: u64) -> impl Fn(&Request) -> Option<()> {
     move |request| {
         let is_it = matches!(request, Request::Write { stamp, origin: Origin::Repair, .. }
             if stamp.version == version(timestamp));

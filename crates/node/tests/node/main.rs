@@ -22,6 +22,7 @@
 //! - `taking_part`: which nodes such a range counts on
 
 mod audit;
+mod ballots;
 mod bounds;
 mod client;
 mod cluster;
@@ -41,6 +42,7 @@ mod pulls;
 mod ranges;
 mod refusals;
 mod replica;
+mod resumed;
 mod running;
 mod scripted;
 mod simulated;

@@ -16,7 +16,7 @@ use crate::scripted::Script;
 pub(crate) const BYTES: usize = 600 << 10;
 pub(crate) const PIECES: usize = 3;
 const STREAM: u32 = 7;
-const STAMP: Stamp = Stamp::new(Version { timestamp: 1, node: 0 });
+pub(crate) const STAMP: Stamp = Stamp::new(Version { timestamp: 1, node: 0 });
 
 /// A node with two peers, which is to take over what the first of them has; the second one compares nothing.
 fn cluster_under_repair() -> Cluster<Embedded> {

@@ -239,16 +239,16 @@ function ladogaFlame(tree, unit, host, told) {
     },
     find, toggle, draw,
     hits: () => hits,
-    // For tests and other scripts: the sum of what is shown, where a frame lies on the graph as parts of its width and
-    // height, and what is drawn, widest first.
+    // For tests and other scripts: the sum of what is shown, where the widest frame of a name lies on the graph as parts of
+    // its width and height, and what is drawn, widest first, with the row from the base.
     total: () => sums[0],
-    place(part) {
-      const box = boxes.filter((other) => label(other.node).includes(part)).sort((a, b) => b.wide - a.wide)[0];
+    place(name) {
+      const box = boxes.filter((other) => label(other.node) === name).sort((a, b) => b.wide - a.wide)[0];
       return [(box.x + box.wide / 2) / canvas.clientWidth, (top(box) + ROW / 2) / canvas.clientHeight];
     },
     frames() {
-      return boxes.map((box) => ({ name: label(box.node), share: share(sums, box.node), before: oldSums ? share(oldSums, box.node) : null,
-        isNoise: oldSums ? isNoise(box.node) : null }))
+      return boxes.map((box) => ({ name: label(box.node), row: box.row, share: share(sums, box.node),
+        before: oldSums ? share(oldSums, box.node) : null, isNoise: oldSums ? isNoise(box.node) : null }))
         .sort((a, b) => b.share - a.share);
     },
     amount,

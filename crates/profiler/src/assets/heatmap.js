@@ -140,8 +140,10 @@
     draw();
     const a = ranges.a || [0, data.cells - 1];
     if (ranges.b) {
-      flame.show(valuesOf(ranges.b), valuesOf(a), ladogaNoiseOfRanges(data.tree.parent.length, [samplesOf(a), samplesOf(ranges.b)]));
-      chosen.textContent = "Difference: " + words(ranges.b) + " (orange), against " + (ranges.a ? words(a) + " (blue)" : "the whole run") + ". Red takes a larger share, blue a smaller one, grey is within noise.";
+      const noise = ladogaNoiseOfRanges(data.tree.parent.length, [samplesOf(a), samplesOf(ranges.b)]);
+      flame.show(valuesOf(ranges.b), valuesOf(a), noise);
+      chosen.textContent = "Difference: " + words(ranges.b) + " (orange), against " + (ranges.a ? words(a) + " (blue)" : "the whole run") + ". " +
+        (noise.tooFew || "Red takes a larger share, blue a smaller one, grey is within noise.");
     } else {
       flame.show(valuesOf(a));
       chosen.textContent = ranges.a ? "Range " + words(a) + "." : "The whole run.";

@@ -62,9 +62,10 @@ function ladogaNoiseOfRounds(count, { rounds, squares, deviations, isSampling })
 }
 
 // Of two ranges of one profile, `{ node, weight }`: there are no rounds, so it is told by so many standard deviations of
-// sampling, for some hundred frames at once.
+// sampling, for some hundred frames at once. With too few samples on a side, of unequal ones so many equal ones as tell as much,
+// nothing is told, as in `difference/noise.rs`; `tooFew` says so.
 function ladogaNoiseOfRanges(count, sides) {
-  const DEVIATIONS = 4.5;
+  const DEVIATIONS = 4.5, SAMPLES_MIN = 20;
   const of = sides.map((samples) => {
     const own = new Float64Array(count), squares = new Float64Array(count);
     const all = samples.reduce((sum, sample) => sum + sample.weight, 0) || 1;
@@ -74,5 +75,13 @@ function ladogaNoiseOfRanges(count, sides) {
     }
     return { own, squares };
   });
-  return { rounds: of.map((side) => [side.own]), squares: of.map((side) => side.squares), deviations: [DEVIATIONS, DEVIATIONS], isSampling: true };
+  const equal = of.map((side) => {
+    const squares = side.squares.reduce((sum, value) => sum + value, 0);
+    return squares ? Math.round(1 / squares) : 0;
+  });
+  const isTooFew = equal.some((samples) => samples < SAMPLES_MIN), deviations = isTooFew ? null : DEVIATIONS;
+  return {
+    rounds: of.map((side) => [side.own]), squares: of.map((side) => side.squares), deviations: [deviations, deviations], isSampling: true,
+    tooFew: isTooFew ? `Everything is grey, as nothing can be told: ${equal[0]} and ${equal[1]} samples, ${SAMPLES_MIN} needed on each side.` : "",
+  };
 }

@@ -5,10 +5,11 @@ use std::io;
 use std::time::Duration;
 
 use super::records::{Record, records};
-use crate::recorder::{RawSample, Recorder};
+use crate::recorder::Recorder;
 use crate::source::Source;
 use crate::sys::files;
 use crate::sys::perf_event::{EventKind, PerfEvent, Target};
+use crate::thinning::RawSample;
 
 /// A ring holds at least 500 samples, and gets one in each period, of whichever process runs.
 const SAMPLES_PER_DRAIN: u64 = 50;

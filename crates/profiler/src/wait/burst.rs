@@ -1,7 +1,8 @@
 //! What was seen of a thread in a burst of switches, and what its waits count for.
 
 use crate::cpu::records::Record;
-use crate::recorder::{RawSample, Recorder};
+use crate::recorder::Recorder;
+use crate::thinning::RawSample;
 
 /// What a ring surely holds, with the records of leaving and coming back.
 pub(super) const BURST: u32 = 50;

@@ -1,19 +1,22 @@
 use ladoga_service::{BackupAnswer, ClusterCut, LogMember};
 
 use crate::cluster::Cluster;
+use crate::stability::Stability;
 
 /// What a node of a cluster knew before it made a checkpoint, or sealed its log.
 pub(super) struct Before {
     /// What it had synced by then is in it.
     synced_before: u64,
+    /// A process before this one may have dropped older deletions.
+    dropped_before: u64,
     /// If it becomes whole later, what that took may not be in it.
     was_whole: bool,
 }
 
 impl Before {
-    pub(super) fn of(cluster: &Cluster) -> Before {
-        let stability = cluster.stability();
-        Before { synced_before: stability.synced_before(), was_whole: stability.has_all() }
+    pub(super) fn of(stability: &Stability) -> Before {
+        let dropped_before = stability.droppable_before();
+        Before { synced_before: stability.synced_before(), dropped_before, was_whole: stability.has_all() }
     }
 
     /// Says what the checkpoint, or the log, is to those of the other nodes.
@@ -22,7 +25,7 @@ impl Before {
             BackupAnswer::Begun(begun) => {
                 // By the same time, and no earlier than any value has expired by it.
                 begun.taken_ms = cluster.versions.expiry_time_ms();
-                begun.cut = Some(self.cut(cluster));
+                begun.cut = Some(self.cut(begun.dropped_before, cluster));
             }
             BackupAnswer::Log(log) => log.member = Some(self.member(cluster)),
             BackupAnswer::Bytes(_) | BackupAnswer::Ended => {}
@@ -39,14 +42,15 @@ impl Before {
         }
     }
 
-    fn cut(&self, cluster: &Cluster) -> ClusterCut {
+    /// Of a checkpoint from which this process may have dropped older deletions. What may go by now does not count: links and listings
+    /// take minutes, in which it moves on at every node.
+    fn cut(&self, dropped_before: u64, cluster: &Cluster) -> ClusterCut {
         ClusterCut {
             nodes: names(cluster),
             own: cluster.own.index(),
             is_whole: self.is_whole(cluster),
             synced_before: self.synced_before,
-            // Behind the checkpoint: no deletion was dropped from it that is not older than this.
-            dropped_before: cluster.stability().droppable_before(),
+            dropped_before: self.dropped_before.max(dropped_before),
             incarnation: own_incarnation(cluster),
         }
     }

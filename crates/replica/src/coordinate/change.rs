@@ -8,13 +8,13 @@ use ladoga_model::{Cell, Stamp, Value, Version};
 use ladoga_service::Error;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::failures::too_few;
+use super::failures::{is_fenced, too_few};
 use super::fetch::HeldCell;
 use super::forward::Forwarding;
 use super::plan::Plan;
 use super::propose::Proposal;
 use super::proposing::Promise;
-use super::read::read_once;
+use super::read::decision;
 use super::spread::{Targets, spread_again};
 use crate::bounds::{NoTurn, Turn};
 use crate::planted::{Bug, has, note_version};
@@ -62,7 +62,7 @@ pub(super) async fn change<S: Store, T: Clone>(
     earlier: Option<(Version, T)>,
     decide: impl Fn(Option<&HeldCell>) -> Decision<T>,
 ) -> Result<(T, Version), Error> {
-    Changing { decide, targets, ballots: Ballots::new(earlier), forwarding: None }.carry_out(&plan).await
+    Changing::new(decide, targets, earlier, None).carry_out(&plan).await
 }
 
 /// The same for a request of a client, which another node may decide while several are asked for the key.
@@ -71,7 +71,7 @@ pub(super) async fn change_at_one_node<S: Store, T: Clone>(
     forwarding: Option<Forwarding<T>>,
     decide: impl Fn(Option<&HeldCell>) -> Decision<T>,
 ) -> Result<(T, Version), Error> {
-    Changing { decide, targets: Vec::new(), ballots: Ballots::new(None), forwarding }.carry_out(&plan).await
+    Changing::new(decide, Vec::new(), None, forwarding).carry_out(&plan).await
 }
 
 /// A cell as clients see it by the time of the cluster.
@@ -115,9 +115,21 @@ struct Changing<S: Store, T, D> {
     ballots: Ballots<T>,
     /// How another node can decide it; none if it cannot, or did not.
     forwarding: Option<Forwarding<T>>,
+    /// Whether an earlier promise keeps the newest cell away from a replica that lacks it. Only a newer cell gets past that: whoever was
+    /// promised it may be gone, and end it never.
+    is_kept_out: bool,
 }
 
 impl<S: Store, T: Clone, D: Fn(Option<&HeldCell>) -> Decision<T>> Changing<S, T, D> {
+    fn new(
+        decide: D,
+        targets: Targets<S>,
+        earlier: Option<(Version, T)>,
+        forwarding: Option<Forwarding<T>>,
+    ) -> Self {
+        Changing { decide, targets, ballots: Ballots::new(earlier), forwarding, is_kept_out: false }
+    }
+
     async fn carry_out(mut self, plan: &Plan<S>) -> Result<(T, Version), Error> {
         let changed = self.decided(plan).await;
         if let Ok((_, version)) = &changed {
@@ -207,7 +219,7 @@ impl<S: Store, T: Clone, D: Fn(Option<&HeldCell>) -> Decision<T>> Changing<S, T,
                     .map(|replacement| Replacement { expires_at_ms: Some(expires_at_ms), ..replacement });
                 self.replace(plan, (proposal, stamp), replacement, Some(answer)).await
             }
-            Decision::Leave(answer) if self.ballots.is_empty() => {
+            Decision::Leave(answer) if self.ballots.is_empty() && (is_stable || !self.is_kept_out) => {
                 proposal.release();
                 let is_sure = is_stable || has(Bug::RefuseOnUnstableState);
                 if is_sure { answer.map(Some) } else { self.leave(plan).await }
@@ -220,9 +232,17 @@ impl<S: Store, T: Clone, D: Fn(Option<&HeldCell>) -> Decision<T>> Changing<S, T,
     }
 
     /// There is nothing to change, by a cell that some of the majority lack. A read with a quorum makes it known to a majority, or
-    /// finds another one.
-    async fn leave(&self, plan: &Plan<S>) -> Result<Option<(T, Version)>, Error> {
-        match (self.decide)(seen(plan, read_once(plan).await?).await?.as_ref()) {
+    /// finds another one; if a promise is in the way of that, the next ballot has it accepted once more.
+    async fn leave(&mut self, plan: &Plan<S>) -> Result<Option<(T, Version)>, Error> {
+        let newest = match decision(plan).await {
+            Ok(newest) => newest,
+            Err(error) if is_fenced(&error) => {
+                self.is_kept_out = true;
+                return Ok(None);
+            }
+            Err(error) => return Err(too_few(plan, &error, false)),
+        };
+        match (self.decide)(seen(plan, newest).await?.as_ref()) {
             Decision::Leave(answer) => answer.map(Some),
             Decision::Replace(..) => Ok(None),
         }
@@ -269,6 +289,7 @@ impl<S: Store, T: Clone, D: Fn(Option<&HeldCell>) -> Decision<T>> Changing<S, T,
         let (may_have_happened, outcome) = match proposal.accept(Cell { stamp, value }, targets).await {
             Ok(()) => {
                 self.ballots.buried();
+                self.is_kept_out = false;
                 return Ok(answer.map(|answer| (answer, version)));
             }
             Err(ProposalError::Outbid { newest, may_have_happened }) => {
@@ -288,7 +309,7 @@ impl<S: Store, T: Clone, D: Fn(Option<&HeldCell>) -> Decision<T>> Changing<S, T,
 
     /// An error, which says that nothing happened, as the client may be told it.
     fn unless_it_may_have_happened(&self, error: Error) -> Error {
-        if self.ballots.is_empty() {
+        if !self.ballots.carry_something() {
             return error;
         }
         match error {

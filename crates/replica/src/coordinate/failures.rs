@@ -37,6 +37,11 @@ pub(super) fn within<T>(
     async move { said.await.unwrap_or(Err(Failure::TimedOut)) }
 }
 
+/// Whether a replica would not take the newest cell for a promise that it gave.
+pub(super) fn is_fenced(error: &QuorumError) -> bool {
+    error.failures.iter().any(|(_, failure)| *failure == Failure::Fenced)
+}
+
 /// Too few replicas answered: names those that did not.
 pub(super) fn too_few<S: Store>(plan: &Plan<S>, error: &QuorumError, may_have_happened: bool) -> Error {
     let &QuorumError { acked, required, asked, ref failures } = error;

@@ -5,17 +5,18 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use ladoga_cluster::{Failure, QuorumError};
+use ladoga_cluster::QuorumError;
 use ladoga_model::Version;
 use ladoga_service::Error;
 
 use super::change::{Decision, NewCell, NewValue, change};
-use super::failures::too_few;
+use super::failures::{is_fenced, too_few};
 use super::fetch::HeldCell;
 use super::plan::Plan;
 use super::read::decision;
 use super::write::{FENCED_MS_MAX, FENCED_WAIT_MS, PlainWrite, write_unless_fenced};
 use crate::own::OwnReplica;
+use crate::planted::{Bug, has};
 use ladoga_local::store::Store;
 
 /// Writes a cell to the nodes of its key, and answers its version. `None` deletes.
@@ -41,11 +42,6 @@ pub(super) async fn read<S: Store>(plan: &Plan<S>) -> Result<Option<HeldCell>, E
     }
 }
 
-/// Whether a replica would not take the newest cell for a promise that it gave.
-fn is_fenced(error: &QuorumError) -> bool {
-    error.failures.iter().any(|(_, failure)| *failure == Failure::Fenced)
-}
-
 /// Reads again, while `error` says that promises are in the way. After a while, it ends them in the place of whoever was promised. Both
 /// that while and the time of the request count from `began_ms`, when it was read first.
 async fn read_past_fences<S: Store>(
@@ -58,7 +54,8 @@ async fn read_past_fences<S: Store>(
     while is_fenced(&error) {
         tokio::time::sleep(Duration::from_millis(FENCED_WAIT_MS)).await;
         let Some(rest) = plan.rest(until_ms) else { break };
-        if !has_taken_over && plan.replica.core.now_ms() - began_ms >= FENCED_MS_MAX {
+        // By an older look, it would be too early, and the next read may take as long again.
+        if !has_taken_over && plan.replica.core.look_now_ms() - began_ms >= FENCED_MS_MAX {
             has_taken_over = true;
             // Where that fails, the next read says what is the matter.
             let _ = write_again(rest.clone()).await;
@@ -87,6 +84,9 @@ async fn write_over<S: Store>(
 /// Writes the newest cell of a key again, with a newer version, to a majority of its nodes: so that promises end whose coordinator is
 /// gone. To say that they are void instead would let older cells pass, while the one that was promised may be somewhere.
 async fn write_again<S: Store>(plan: Plan<S>) -> Result<Version, Error> {
+    if has(Bug::LeavePromises) {
+        return Err(Error::Undecided);
+    }
     let decide = |newest: Option<&HeldCell>| {
         let expires_at_ms = Some(newest.map_or(0, |newest| newest.stamp.expires_at_ms));
         Decision::Replace(NewCell { value: NewValue::Same, expires_at_ms }, ())

@@ -8,9 +8,8 @@ use ladoga_cluster::{
     WriteAnswer,
 };
 use ladoga_model::{CellMark, Stamp, Value, Version};
-use ladoga_service::Error;
 
-use super::failures::{failure, too_few, unexpected};
+use super::failures::{failure, unexpected};
 use super::fetch::{HeldCell, HeldValue, copy_large};
 use super::plan::Plan;
 use super::standing::Standing;
@@ -28,13 +27,8 @@ use ladoga_runtime::OneShot;
 const FETCH_SLOTS: usize = 64;
 const REPAIR_SLOTS: usize = 128;
 
-/// Reads the newest cell of a key from its nodes, which may be a deletion.
-pub(super) async fn read_once<S: Store>(plan: &Plan<S>) -> Result<Option<HeldCell>, Error> {
-    decision(plan).await.map_err(|error| too_few(plan, &error, false))
-}
-
-/// The same, with the reason in the words of the machine. Of what was said before a disk was lost, nothing is left but to ask again:
-/// the replica whose disk it was does not vouch any more, and the others may do.
+/// Reads the newest cell of a key from its nodes, which may be a deletion; it fails in the words of the machine. Of what was said before
+/// a disk was lost, nothing is left but to ask again: the replica whose disk it was does not vouch any more, and the others may do.
 pub(super) async fn decision<S: Store>(plan: &Plan<S>) -> Result<Option<HeldCell>, QuorumError> {
     let until_ms = plan.until_ms();
     let reading = Reading::begin(plan);
@@ -178,7 +172,7 @@ impl<S: Store> Reading<S> {
     }
 
     fn repaired(self: &Rc<Self>, place: usize, version: Version, answer: Result<WriteAnswer, Failure>) {
-        if matches!(answer, Ok(WriteAnswer::Fenced { .. })) {
+        if matches!(answer, Ok(WriteAnswer::Fenced { .. })) && !self.state.borrow().core.is_decided() {
             self.give_way_later();
         }
         let answer = match answer {

@@ -270,7 +270,7 @@ impl<S: Store> KeyValue for Replicated<S> {
 
     fn backup(&self, step: BackupStep) -> Later<Result<BackupAnswer, Error>> {
         let cluster = Arc::clone(&self.replica.cluster);
-        let before = Before::of(&cluster);
+        let before = Before::of(cluster.stability());
         let answered = self.own.backup(step);
         Box::pin(async move {
             let mut answer = answered.await?;

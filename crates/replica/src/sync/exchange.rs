@@ -5,15 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ladoga_cluster::SyncRound;
+use ladoga_cluster::{NodeId, SyncRound};
 use ladoga_model::HybridClock;
 
 use super::missed::OwnMisses;
-use super::pull::Puller;
+use super::pull::{NotPulled, Puller};
+use super::rests::Rests;
+use super::retries::Retries;
 use crate::own::OwnReplica;
 use crate::planted::{Bug, has};
 use crate::stability::Stability;
 use ladoga_local::store::{LocalStore, Store};
+use tokio::time::MissedTickBehavior;
 
 /// How often it checks what there is to pull.
 const LOOK_EVERY_MS: u64 = 500;
@@ -25,8 +28,10 @@ pub(super) async fn exchange<S: Store>(replica: Rc<OwnReplica<S>>) {
     let cluster = &replica.cluster;
     let stability = Arc::clone(cluster.stability());
     let mut ticks = tokio::time::interval(Duration::from_millis(LOOK_EVERY_MS));
+    // A pull may take minutes, and what it left out is not there at once.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut filled_at_ms = None;
-    let mut misses = OwnMisses::default();
+    let (mut misses, mut retries, mut rests) = (OwnMisses::default(), Retries::default(), Rests::default());
     // What the version clock showed at the last look.
     let mut looked_at = 0;
     loop {
@@ -57,11 +62,12 @@ pub(super) async fn exchange<S: Store>(replica: Rc<OwnReplica<S>>) {
         let requested = cluster.exchange.requested.load(Ordering::Acquire);
         if requested > cluster.exchange.completed.load(Ordering::Acquire) {
             repair(&replica, &stability).await;
+            retries.clear();
             cluster.exchange.completed.store(requested, Ordering::Release);
         }
         copy_missed(&replica, &stability, &mut misses).await;
         let Some(pass) = stability.pass() else { continue };
-        make(&replica, &stability, &pass).await;
+        make(&replica, &stability, &pass, (&mut retries, &mut rests)).await;
     }
 }
 
@@ -100,43 +106,64 @@ async fn pull_from_all<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<St
     errors
 }
 
-async fn make<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability>, pass: &SyncRound) {
+async fn make<S: Store>(
+    replica: &Rc<OwnReplica<S>>,
+    stability: &Arc<Stability>,
+    pass: &SyncRound,
+    (retries, rests): (&mut Retries, &mut Rests),
+) {
     let view = &replica.cluster.exchange;
     view.peers_left.store(pass.peers.len() as u64, Ordering::Relaxed);
-    // One whose answers count pulls everything only after a change of the list of nodes.
-    let leaves_promised = pass.before == u64::MAX && stability.has_all();
-    let mut has_failed = false;
+    let mut is_over = true;
     for &peer in &pass.peers {
-        let link = replica.peers.link(peer);
-        let puller = Puller { replica, stability, link, leaves_promised };
-        let pulled = match puller.pull(peer, pass.before, pass.lists_all).await {
-            // What others are told of this pass is durable soon. All that it rests on has to be so before, also what came as a hint: a
-            // node that lost a deletion, and says that it has it, brings back what was deleted.
-            Ok(()) => replica.store.sync().await.map_err(|error| error.to_string()),
-            Err(why) => Err(why),
-        };
-        match pulled {
-            Ok(()) => {
+        let began_ms = replica.core.now_ms();
+        let is_asked = retries.may_ask(peer, began_ms);
+        if is_asked {
+            let Err(why) = pull_of_pass(replica, stability, (pass, peer), rests).await else {
+                retries.was_whole(peer);
                 stability.pulled(pass.number, peer);
                 view.peers_left.fetch_sub(1, Ordering::Relaxed);
+                continue;
+            };
+            tracing::debug!("anti-entropy with {} did not work out: {why}", replica.peers.link(peer).url());
+            view.failures.fetch_add(1, Ordering::Relaxed);
+            if why.is_incomplete {
+                retries.was_incomplete(peer, began_ms, replica.core.now_ms());
             }
-            Err(why) => {
-                tracing::debug!("anti-entropy with {} did not work out: {why}", link.url());
-                view.failures.fetch_add(1, Ordering::Relaxed);
-                has_failed = true;
-                // Another time, as of another moment. What lists have told of others stays told.
-                if !pass.lists_all {
-                    stability.abandon(pass.number);
-                } else if pass.prunes {
-                    // Those behind it say what of its cells was deleted: not before it has told of them.
-                    return;
-                }
-                // What it could not give, others may have: then it is not asked for that again.
+            // Another time, as of another moment.
+            if !pass.is_of_everything() {
+                stability.abandon(pass.number);
             }
         }
+        is_over = false;
+        // Those behind it say what of its cells was deleted, if the pass is still under way: not before it has told of them.
+        if pass.prunes && (pass.is_of_everything() || !is_asked) {
+            return;
+        }
+        // What it could not give, others may have: then it is not asked for that again.
     }
-    if !has_failed {
+    if is_over {
         view.passes.fetch_add(1, Ordering::Relaxed);
         view.unreadable.lock().clear();
     }
+}
+
+/// Pulls what a pass is for from one of its peers.
+async fn pull_of_pass<S: Store>(
+    replica: &Rc<OwnReplica<S>>,
+    stability: &Arc<Stability>,
+    (pass, peer): (&SyncRound, NodeId),
+    rests: &mut Rests,
+) -> Result<(), NotPulled> {
+    // One whose answers count pulls everything only after a change of the list of nodes.
+    let leaves_promised = pass.is_of_everything() && stability.has_all();
+    let puller = Puller { replica, stability, link: replica.peers.link(peer), leaves_promised };
+    let pulled = match rests.take(pass.number, peer) {
+        Some(rest) => puller.resume(*rest).await,
+        None => puller.pull(peer, pass.before, pass.lists_all).await,
+    };
+    pulled.map_err(|why| rests.keep(pass.number, peer, why))?;
+    // What others are told of this pass is durable soon. All that it rests on has to be so before, also what came as a hint: a
+    // node that lost a deletion, and says that it has it, brings back what was deleted.
+    replica.store.sync().await.map_err(|error| NotPulled::from(error.to_string()))
 }

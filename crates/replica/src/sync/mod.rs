@@ -1,6 +1,7 @@
 //! Repair of nodes that missed something, in the background. On one event loop of a node.
 //!
-//! - `exchange`: anti-entropy; `pull`: from one peer; `prune`: cells that were deleted while an older directory was not in use
+//! - `exchange`: anti-entropy; `pull`: from one peer; `prune`: cells that were deleted while an older directory was not in use;
+//!   `rests`: what pulls that broke off go on with; `retries`: when a peer that could not give everything is asked again
 //! - `deliver`: hints, to their peers; `missed`: what this node took and could not store itself
 //! - `fenced`: what promises of coordinators that are gone keep out
 //! - `lifted`: has the store synced, so that promises that have ended can be forgotten
@@ -15,6 +16,8 @@ mod lifted;
 mod missed;
 mod prune;
 mod pull;
+mod rests;
+mod retries;
 mod statements;
 
 use std::rc::Rc;

@@ -35,7 +35,7 @@ pub(super) async fn prune<S: Store>(
             // Newer than the value, and than nothing else.
             let stamp = Stamp::new(Version { node: u16::MAX, ..cell.stamp.version });
             let delete = async || match replica::apply_pulled(replica, (&key, stamp, None)).await {
-                // It is not missed: see `ladoga_cluster::SyncSession::applied`.
+                // It is not missed: see `ladoga_cluster::SyncSession::refusing_before`.
                 Err(Refusal::TooOld { .. }) => Ok(WriteAnswer::Applied),
                 deleted => deleted,
             };

@@ -30,6 +30,8 @@ const ANSWER_MS_MAX: u64 = 30_000;
 /// long as its disk hangs.
 const ASKED_AGAIN_MAX: usize = 10;
 
+type Step = PullStep<Bytes>;
+
 enum Event {
     Answered(u64, PullResponse<Bytes>),
     Found(Bytes, Option<Version>),
@@ -39,6 +41,23 @@ enum Event {
     LeftOut(Bytes, String),
     /// The peer cannot be asked.
     Lost(String),
+}
+
+/// Why a pull did not bring everything.
+#[derive(Debug, thiserror::Error)]
+#[error("{why}")]
+pub(super) struct NotPulled {
+    why: String,
+    /// Whether it brought all but cells that were left out. (Otherwise it broke off.)
+    pub(super) is_incomplete: bool,
+    /// What it can go on with, if it broke off.
+    pub(super) rest: Option<Box<SyncSession<Bytes>>>,
+}
+
+impl From<String> for NotPulled {
+    fn from(why: String) -> NotPulled {
+        NotPulled { why, is_incomplete: false, rest: None }
+    }
 }
 
 /// One pull from one peer.
@@ -52,15 +71,33 @@ pub(super) struct Puller<'p, S: Store> {
 }
 
 impl<S: Store> Puller<'_, S> {
-    /// Pulls all that is before this timestamp. Fails with what went wrong.
-    pub(super) async fn pull(self, peer: NodeId, before: u64, lists_all: bool) -> Result<(), String> {
-        let (send, mut events) = mpsc::unbounded_channel();
+    /// Pulls all that is before this timestamp.
+    pub(super) async fn pull(self, peer: NodeId, before: u64, lists_all: bool) -> Result<(), NotPulled> {
         let mut steps = VecDeque::new();
-        let too_late = || "the tree is not whole".to_owned();
         let begin = if lists_all { SyncSession::of_everything } else { SyncSession::new };
         let pull = self.stability.tree.with(|tree| begin(peer, before, tree, |step| steps.push_back(step)));
-        let mut pull = pull.ok_or_else(too_late)?.pruning(self.stability.prune_before(peer));
-        let (mut applied_before, mut first_left_out) = (0, None);
+        let (prune_before, refused_before) =
+            (self.stability.prune_before(peer), self.stability.synced_before());
+        let pull = pull.ok_or_else(too_late)?.pruning(prune_before).refusing_before(refused_before);
+        self.go_on(pull, steps).await
+    }
+
+    /// Goes on with one that broke off.
+    pub(super) async fn resume(self, mut rest: SyncSession<Bytes>) -> Result<(), NotPulled> {
+        let mut steps = VecDeque::new();
+        rest.resume(|step| steps.push_back(step));
+        self.go_on(rest, steps).await
+    }
+
+    async fn go_on(self, mut pull: SyncSession<Bytes>, steps: VecDeque<Step>) -> Result<(), NotPulled> {
+        let end = self.drive(&mut pull, steps).await;
+        let rest = pull.can_resume().then(|| Box::new(pull));
+        end.map_err(|why| NotPulled { rest, ..why })
+    }
+
+    async fn drive(&self, pull: &mut SyncSession<Bytes>, mut steps: VecDeque<Step>) -> Result<(), NotPulled> {
+        let (send, mut events) = mpsc::unbounded_channel();
+        let (peer, mut applied_before, mut first_left_out) = (pull.peer(), pull.progress().applied, None);
         // With what is kept out of what this deletes.
         let mut patience = Patience::of(self.replica);
         loop {
@@ -102,24 +139,26 @@ impl<S: Store> Puller<'_, S> {
                     first_left_out.get_or_insert(why);
                     pull.left_out(&key, step);
                 }
-                Event::Lost(why) => return Err(why),
+                Event::Lost(why) => return Err(why.into()),
             }
             self.note(pull.progress(), &mut applied_before);
         }
     }
 
     /// What comes of a failure, and its text.
-    fn failed(&self, failure: PullFailure, first_left_out: Option<String>) -> String {
-        match (failure, first_left_out) {
+    fn failed(&self, failure: PullFailure, first_left_out: Option<String>) -> NotPulled {
+        let is_incomplete = matches!(failure, PullFailure::Incomplete { .. });
+        match (failure, &first_left_out) {
             (PullFailure::NotToldApart { at }, _) => self.stability.tree.refill_from(at),
             (PullFailure::Refused(Refusal::Unreadable), _) => {
                 let why = format!("what is in a list of {}: {}", self.link.url(), Refusal::Unreadable);
                 self.replica.cluster.exchange.warn_of_unreadable(&why);
             }
-            (PullFailure::Incomplete { .. }, Some(why)) => return format!("{failure} (the first, {why})"),
             _ => {}
         }
-        failure.to_string()
+        let first = first_left_out.filter(|_| is_incomplete);
+        let first = first.map(|why| format!(" (the first, {why})")).unwrap_or_default();
+        NotPulled { why: format!("{failure}{first}"), is_incomplete, rest: None }
     }
 
     fn note(&self, progress: PullProgress, applied_before: &mut u64) {
@@ -217,6 +256,10 @@ impl<S: Store> Puller<'_, S> {
             });
         });
     }
+}
+
+fn too_late() -> String {
+    "the tree is not whole".to_owned()
 }
 
 /// A cell cannot be read where it is, for this reason.

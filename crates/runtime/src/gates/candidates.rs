@@ -8,7 +8,7 @@ use super::rate::STALLED_BYTES_PER_SECOND;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Full;
 
-/// A holder that may have to give way: not one that is healthy, waits for us, or was displaced already.
+/// A holder that may have to give way: not one that is healthy with its share, waits for us, or was displaced already.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) number: usize,

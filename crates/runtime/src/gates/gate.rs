@@ -17,6 +17,8 @@ pub struct Gate {
     clock: Arc<dyn Clock>,
     /// What to say to those who are refused.
     bound: &'static str,
+    /// Never another, so it is asked without the lock.
+    address_max: u64,
 }
 
 struct Inside {
@@ -35,7 +37,7 @@ pub struct OverCapacity {
 
 /// The holder has to give way to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it made little progress while other requests waited")]
+#[error("it made little progress, or had more than one client may have, while other requests waited")]
 pub struct Displaced;
 
 /// The right to be inside, given back when dropped.
@@ -48,8 +50,10 @@ pub struct Permit {
 impl Gate {
     /// A gate for `max` in all. A holder is judged by its rate after `window_ms`.
     pub fn new(max: u64, window_ms: u64, bound: &'static str, clock: Arc<dyn Clock>) -> Gate {
-        let inside = Inside { share: FairShare::new(max, window_ms), wakers: Vec::new() };
-        Gate { inside: Arc::new(Mutex::new(inside)), clock, bound }
+        let share = FairShare::new(max, window_ms);
+        let address_max = share.address_max();
+        let inside = Inside { share, wakers: Vec::new() };
+        Gate { inside: Arc::new(Mutex::new(inside)), clock, bound, address_max }
     }
 
     /// Asks for `amount`, which is held once [`Permit::granted`] returns.
@@ -75,15 +79,15 @@ impl Gate {
     /// As [`Gate::enter`], but granted at once, and no holder gives way for it.
     pub fn enter_if_room(&self, address: Address, amount: u64) -> Result<Permit, OverCapacity> {
         let inside = self.look();
-        if !inside.share.has_room(amount) {
+        if !inside.share.has_room(address, None, amount) {
             return Err(self.refused(address, Full));
         }
         self.enter_inside(inside, address, amount)
     }
 
     /// What one client may have of it while others want it, too.
-    pub fn address_max(&self) -> u64 {
-        self.inside.lock().share.address_max()
+    pub const fn address_max(&self) -> u64 {
+        self.address_max
     }
 
     /// Whether a request for `amount` would be admitted now.
@@ -139,7 +143,7 @@ impl Permit {
     /// As [`Permit::grow`], but granted at once, and no holder gives way for it.
     pub fn grow_if_room(&self, amount: u64) -> Result<(), OverCapacity> {
         let mut inside = self.gate.look();
-        let has_room = inside.share.has_room(amount);
+        let has_room = inside.share.has_room(self.address, Some(self.number), amount);
         let grown = if has_room { inside.share.grow(self.number, amount) } else { Err(Full) };
         inside.wake(&grown.map_err(|full| self.gate.refused(self.address, full))?);
         Ok(())
@@ -163,6 +167,11 @@ impl Permit {
         self.gate.look().share.waits(self.number);
     }
 
+    /// The same, for more of what this is for: it may have to give way at any rate if it has more than a client may have.
+    pub fn arrives(&self) {
+        self.gate.look().share.arrives(self.number);
+    }
+
     /// The other side sent or took bytes.
     pub fn moved(&self, bytes: u64) {
         self.gate.look().share.moved(self.number, bytes);
@@ -182,7 +191,7 @@ impl Permit {
     pub fn poll_displaced(&self, context: &Context<'_>) -> Poll<Displaced> {
         let mut inside = self.gate.inside.lock();
         if inside.share.is_displaced(self.number) {
-            tracing::debug!(address = %self.address, "a slow client gives way to others");
+            tracing::debug!(address = %self.address, "a client gives way to others");
             return Poll::Ready(Displaced);
         }
         inside.when_decided(self.number, context);

@@ -6,7 +6,8 @@ use super::address::Address;
 use super::candidates::{Candidate, Full, Wanted, Wish, choose};
 use super::rate::{Rate, Standing};
 
-/// A holder this fast never gives way: to hold all the places at this rate takes a real load.
+/// A holder this fast does not give way, unless it has more than an address may have and wants still more: to hold all the places at this
+/// rate takes a real load.
 pub const HEALTHY_BYTES_PER_SECOND: u64 = 128 << 10;
 /// A client that makes nearly no progress from the beginning is judged after this time. A client that waits for `100 Continue`
 /// answers after a round trip; a node may have to wait for another node, so it gets the whole window.
@@ -21,7 +22,7 @@ const UNSEEN_MS_MAX: u64 = 500;
 /// A request is granted at once, or when the holders that were displaced for it have left, or refused. At most `max` is granted
 /// at a time, unless there is one holder only.
 ///
-/// Protocol of a holder: `enter (grow | waits | moved | rests)* leave`.
+/// Protocol of a holder: `enter (grow | waits | arrives | moved | rests)* leave`.
 #[derive(Debug)]
 pub(super) struct FairShare {
     max: u64,
@@ -49,6 +50,8 @@ struct Holder {
     is_displaced: bool,
     /// How many came before.
     arrival: u64,
+    /// Whether the other side was waited for last to send more, and not to take something.
+    is_arriving: bool,
     rate: Rate,
 }
 
@@ -86,6 +89,7 @@ impl FairShare {
             promised: 0,
             is_displaced: false,
             arrival,
+            is_arriving: false,
             rate: Rate::default(),
         });
         self.promise(holder, amount, &displaced);
@@ -112,10 +116,12 @@ impl FairShare {
         self.in_the_way(address, None, amount).map(drop)
     }
 
-    /// Whether somebody who asks for `amount` gets it at once, without anybody giving way. Those who were displaced have theirs until they
-    /// leave, and whoever was promised something is first.
-    pub(super) fn has_room(&self, amount: u64) -> bool {
-        self.promised.is_empty() && (self.granted == 0 || self.granted + amount <= self.max)
+    /// Whether somebody who asks for `amount` gets it at once, without anybody giving way: neither others, nor holders of its own address.
+    /// Those who were displaced have theirs until they leave, and whoever was promised something is first.
+    pub(super) fn has_room(&self, address: Address, asker: Option<usize>, amount: u64) -> bool {
+        let is_free = self.granted == 0 || self.granted + amount <= self.max;
+        let (wish, wanted) = self.wish(address, asker, amount);
+        self.promised.is_empty() && is_free && wish.fits(wanted)
     }
 
     /// What no client address gets more of as long as others want it.
@@ -139,7 +145,18 @@ impl FairShare {
 
     /// The other side is waited for.
     pub(super) fn waits(&mut self, holder: usize) {
-        self.holders[holder].rate.waits(self.now_ms);
+        self.waits_for(holder, false);
+    }
+
+    /// The other side is waited for to send more, for which the holder is going to grow.
+    pub(super) fn arrives(&mut self, holder: usize) {
+        self.waits_for(holder, true);
+    }
+
+    fn waits_for(&mut self, holder: usize, is_arriving: bool) {
+        let holder = &mut self.holders[holder];
+        holder.is_arriving = is_arriving;
+        holder.rate.waits(self.now_ms);
     }
 
     /// The other side sent or took bytes.
@@ -205,16 +222,21 @@ impl FairShare {
 
     /// The holders that have to give way so that there is room for `amount` more.
     fn in_the_way(&self, address: Address, asker: Option<usize>, amount: u64) -> Result<Vec<usize>, Full> {
-        let own = asker.map_or(0, |asker| self.holders[asker].granted);
-        let wish = Wish { address, amount, own, max: self.max, address_max: self.address_max() };
-        let of_address = self.by_address.get(&address).copied().unwrap_or_default();
-        let wanted = Wanted { of_all: self.wanted, of_address };
+        let (wish, wanted) = self.wish(address, asker, amount);
         if wish.fits(wanted) {
             return Ok(Vec::new());
         }
         let others = self.holders.iter().filter(|(number, _)| Some(*number) != asker);
         let candidates = others.filter_map(|(number, holder)| self.candidate(number, holder));
         choose(wish, wanted, &self.by_address, candidates.collect())
+    }
+
+    /// A wish for `amount` more, and what is held and promised already.
+    fn wish(&self, address: Address, asker: Option<usize>, amount: u64) -> (Wish, Wanted) {
+        let own = asker.map_or(0, |asker| self.holders[asker].granted);
+        let of_address = self.by_address.get(&address).copied().unwrap_or_default();
+        let wish = Wish { address, amount, own, max: self.max, address_max: self.address_max() };
+        (wish, Wanted { of_all: self.wanted, of_address })
     }
 
     /// A holder as one that may have to give way; `None` if it does not, whoever asks.
@@ -230,7 +252,10 @@ impl FairShare {
             Standing::Judged { bytes_per_second } => (false, bytes_per_second),
         };
         let Holder { address, granted, arrival, .. } = *holder;
-        let gives_way = bytes_per_second < HEALTHY_BYTES_PER_SECOND;
+        // It got that while it was alone, and none of the others gets anything. In its time of grace it may come to its end. Who takes an
+        // answer was served already.
+        let has_too_much = holder.is_arriving && !is_fresh && granted > self.address_max();
+        let gives_way = bytes_per_second < HEALTHY_BYTES_PER_SECOND || has_too_much;
         gives_way.then_some(Candidate { number, address, granted, is_fresh, bytes_per_second, arrival })
     }
 

@@ -149,7 +149,7 @@ fn nodes_and_clients_give_way_to_each_other_only_when_they_are_slow() {
     table.pass(WINDOW_MS + 500);
     assert_eq!(table.enter(client(2), 1, FAST).expect("room").1.len(), 1);
     assert_eq!(table.enter(peer, 1, FAST).expect("room").1.len(), 1);
-    assert!(!table.share.has_room(1), "repair has nobody displaced");
+    assert!(!table.share.has_room(Address::Own, None, 1), "repair has nobody displaced");
 }
 
 /// It was only promised, and a later wish of the same holder was a second one: a panic.
@@ -160,14 +160,14 @@ fn there_is_no_room_before_those_who_give_way_have_left() {
     table.pass(WINDOW_MS + 500);
     let (waiting, displaced) = table.enter(client(2), 50, FAST).expect("room");
     assert_eq!((displaced, table.share.is_granted(waiting)), (vec![slow], false));
-    assert!(!table.share.has_room(10), "the other one is first");
+    assert!(!table.share.has_room(client(3), None, 10), "the other one is first");
     table.leave(waiting);
-    assert!(!table.share.has_room(50), "most of it is not there yet");
-    assert!(table.share.has_room(40));
+    assert!(!table.share.has_room(client(3), None, 50), "most of it is not there yet");
+    assert!(table.share.has_room(client(3), None, 40));
     let (small, _) = table.enter(client(3), 40, FAST).expect("room");
     assert!(table.share.is_granted(small));
     assert_eq!(table.leave(slow), []);
-    assert!(table.share.has_room(60));
+    assert!(table.share.has_room(client(4), None, 60));
 }
 
 #[test]
@@ -189,6 +189,25 @@ fn one_alone_gets_whatever_it_wants() {
     assert_eq!(table.enter(client(2), 1, FAST), Err(Full));
     table.leave(large);
     assert_eq!(table.enter(client(2), 1, FAST).expect("room").1, Vec::<usize>::new());
+}
+
+/// It was alone while it grew. Nobody else got anything for as long as it went on, fast enough as it was.
+#[test]
+fn who_alone_has_more_than_an_address_may_have_gives_way_however_fast_it_is() {
+    let mut table = Table::new(100);
+    let (large, _) = table.enter(client(1), 100, FAST).expect("room");
+    assert_eq!(table.share.grow(large, 100), Ok(Vec::new()));
+    table.pass(WINDOW_MS - 100);
+    assert_eq!(table.enter(client(2), 1, FAST), Err(Full), "it may be at its end soon");
+    table.pass(500);
+    table.share.rests(large);
+    assert_eq!(table.enter(client(2), 1, FAST), Err(Full), "it waits for us");
+    table.share.waits(large);
+    assert_eq!(table.enter(client(2), 1, FAST), Err(Full), "it takes its answer");
+    table.share.arrives(large);
+    let (other, displaced) = table.enter(client(2), 1, FAST).expect("room");
+    assert_eq!(displaced, [large]);
+    assert_eq!(table.leave(large), [other]);
 }
 
 #[test]
@@ -246,9 +265,10 @@ impl Play {
     fn displace(&mut self, numbers: &[usize]) {
         for number in numbers {
             let rate = self.table.rates[number];
-            assert!(rate < HEALTHY_BYTES_PER_SECOND, "one that makes {rate} bytes a second gave way");
             let at = self.holders.iter().position(|holder| holder.0 == *number).expect("it is there");
             let (number, _, has) = self.holders.swap_remove(at);
+            let may_stay = rate >= HEALTHY_BYTES_PER_SECOND && has <= self.table.share.address_max();
+            assert!(!may_stay, "one that has {has} and makes {rate} bytes a second gave way");
             self.displaced.push((number, has));
         }
     }
@@ -315,7 +335,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn the_bound_holds_and_nobody_fast_gives_way_and_nobody_waits_for_ever(
+    fn the_bound_holds_and_nobody_fast_with_its_share_gives_way_and_nobody_waits_for_ever(
         events in proptest::collection::vec(event(), 1..120)
     ) {
         let mut play = Play { table: Table::new(MAX), holders: Vec::new(), displaced: Vec::new() };

@@ -67,7 +67,7 @@ impl World {
     }
 
     /// A client reads everything.
-    pub(super) fn look_at_all(&mut self, node: usize) {
+    fn look_at_all(&mut self, node: usize) {
         let keys = self.shared.clients.borrow().keys.len();
         for index in 0..keys {
             let number = self.shared.clients.borrow_mut().next_number();
@@ -131,6 +131,7 @@ impl World {
         let (service, shared) = (Rc::clone(process.node.service()), Rc::clone(&self.shared));
         let request = Request { number, began_us: shared.now_us(), node, key, wish, replicas };
         shared.histories.borrow_mut().begins(&request);
+        shared.one_copy.borrow_mut().begins(&request);
         process.tasks.spawn_local(async move {
             let answer = request::ask(&*service, &request).await;
             shared.ended(&request, floor, answer);

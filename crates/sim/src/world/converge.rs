@@ -1,14 +1,10 @@
 //! Whether the cluster has come together.
 
-use std::collections::BTreeMap;
-
 use ladoga_cluster::{NodeId, Partition};
-use ladoga_model::{CellMark, Stamp};
+use ladoga_model::{CellMark, Stamp, Version};
 
-use super::following::LATE_MS;
 use super::{Event, World};
 use crate::clients::KeyPlan;
-use crate::machine::REQUEST_MS;
 
 impl World {
     /// Whether all replicas are the same, every hint is delivered, and everything is stable.
@@ -17,12 +13,9 @@ impl World {
         if !self.differences.is_empty() {
             return self.plan(5000, Event::Compare);
         }
-        // The last answers to clients have to fit each key's history as well.
-        let node = self.any(&self.rng);
-        self.look_at_all(node);
         self.expect_to_be_told();
-        let is_followed = self.shared.follower.borrow().connection > 0;
-        self.plan(if is_followed { LATE_MS } else { 2 * REQUEST_MS }, Event::End);
+        // The last answers to clients have to fit each key's history as well.
+        self.expect_answers();
     }
 
     fn difference(&mut self) -> Option<String> {
@@ -43,7 +36,10 @@ impl World {
                 ));
             }
             dropped_before = dropped_before.max(view.droppable_before);
-            let cells: BTreeMap<_, _> = process.store.inner.all_cells().into_iter().collect();
+            let cells = match machine.cells() {
+                Ok(cells) => cells,
+                Err(error) => return Some(format!("{} cannot read its cells: {error}", machine.index)),
+            };
             let checker = self.shared.checker.lock();
             let gone = clients.keys.iter().map(|plan| &plan.key);
             let gone = gone.filter(|key| checker.ever_held(machine.index, key) && !cells.contains_key(*key));
@@ -78,14 +74,19 @@ impl World {
     /// How nodes differ in a key although the list of nodes was changed, by what each of those that it is for has, in their order.
     fn differ_after_change(&self, plan: &KeyPlan, held: &[Option<Stamp>]) -> Option<String> {
         let newest = held.iter().flatten().max_by_key(|stamp| stamp.version)?;
-        // What was on fewer nodes than all does not move when one leaves, and the others refuse older values (docs/cluster.md).
-        let at_ms = self.shared.checker.lock().written_at_ms(newest.version).unwrap_or(0);
-        if !plan.is_on_all() && self.relisting.has_left_since(at_ms) {
+        if self.may_be_on_few(plan, newest.version) {
             return None;
         }
         // A value stays for as many nodes as it was written for.
         let must_have = held.iter().take(usize::from(newest.copies));
         let differs = must_have.clone().any(|stamp| stamp.as_ref() != Some(newest));
         differs.then(|| format!("{}: the nodes that it is for have {held:?}", plan.key.escape_ascii()))
+    }
+
+    /// Whether the newest version of a key may be on some of its nodes only, for good: what was on fewer nodes than all does not move when
+    /// one leaves, and the others refuse older values (docs/cluster.md).
+    pub(super) fn may_be_on_few(&self, plan: &KeyPlan, newest: Version) -> bool {
+        let at_ms = self.shared.checker.lock().written_at_ms(newest).unwrap_or(0);
+        !plan.is_on_all() && self.relisting.has_left_since(at_ms)
     }
 }

@@ -13,7 +13,7 @@ use ladoga_service::{ChangePiece, Error, Followed, KeySpan, KeyValue, Since};
 
 use super::shared::Shared;
 use super::{Event, World};
-use crate::follower::{Told, Versions, parse};
+use crate::follower::{Told, Versions, may_begin_anew, parse};
 use crate::values::Key;
 
 /// How long it stays with a node, as a rule, and now and then.
@@ -40,12 +40,8 @@ impl World {
     /// All nodes agree: it is to be told what they have.
     pub(super) fn expect_to_be_told(&self) {
         let members = &self.common.members;
-        let cells_of = |&member: &usize| -> Option<BTreeMap<Key, CellMark>> {
-            let process = self.machines[member].process.as_ref()?;
-            Some(process.store.inner.all_cells().into_iter().collect())
-        };
-        let all: Option<Vec<_>> = members.iter().map(cells_of).collect();
-        let Some((cells, others)) = all.as_ref().and_then(|all| all.split_first()) else { return };
+        let all: Result<Vec<_>, _> = members.iter().map(|&member| self.machines[member].cells()).collect();
+        let Some((cells, others)) = all.as_ref().ok().and_then(|all| all.split_first()) else { return };
         let clients = self.shared.clients.borrow();
         // What fewer nodes than all have, those alone tell.
         let keys = clients.keys.iter().filter(|plan| plan.copies() == members.len()).map(|plan| &plan.key);
@@ -92,6 +88,13 @@ fn refused(shared: &Shared, connection: u64, error: &Error) {
         follower.begin_anew();
         drop(follower);
         shared.trace(|| format!("who follows begins anew: {error}"));
+        let happened = *shared.summary.borrow();
+        if !may_begin_anew(&happened) {
+            let broken = format!(
+                "who follows has to begin anew, and nothing happened that makes tokens void: {error}"
+            );
+            shared.checker.lock().breaks(broken);
+        }
     }
 }
 

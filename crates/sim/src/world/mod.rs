@@ -3,12 +3,16 @@
 //! - `following`: a client follows changes
 //! - `shared`: what clients and the world share; `asking`: clients ask
 //! - `trouble`: what goes wrong, and how it ends; `converge`: whether the nodes agree in the end
+//! - `ending`: in the end, everybody answers
+//! - `processes`: they start, and do their work in the background
 //! - `relisting`: how the list of nodes changes; `reading`: whether everything is read afterwards
 //! - `targeted`: in the place of all that, scenes, one after the other
 
 mod asking;
 mod converge;
+mod ending;
 mod following;
+mod processes;
 mod reading;
 mod relisting;
 mod shared;
@@ -28,6 +32,7 @@ use ladoga_cluster::NodeId;
 use ladoga_env::sim::{SimClock, SimNet, SimRng};
 use ladoga_env::{Clock, Rng};
 use ladoga_replica::simulated::plant;
+use ladoga_storage::Durability;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
@@ -38,7 +43,7 @@ use crate::lists::{Lists, MACHINES};
 use crate::machine::{Common, Machine};
 use crate::scenes::Step;
 use crate::written::Tolerance;
-use crate::{Load, Settings, Summary};
+use crate::{Bug, Load, Settings, Summary};
 use relisting::{Relist, Relisting};
 use shared::Shared;
 
@@ -49,8 +54,6 @@ const TROUBLE_MS: u64 = 240_000;
 /// How long the cluster has to come together afterwards: closing lags by more than a minute, and by the clocks, of which one may be ten
 /// minutes ahead and followed.
 const CALM_MS_MAX: u64 = 800_000;
-/// How often each node does what its background would do.
-const BACKGROUND_MS: u64 = 1_000;
 
 #[derive(Clone, Copy)]
 enum Event {
@@ -74,6 +77,7 @@ enum Event {
     Scene { number: usize },
     Step { number: usize, step: Step },
     Compare,
+    AskAgain { left: u64, is_conditional_first: bool },
     End,
 }
 
@@ -129,6 +133,9 @@ impl World {
         let (nodes, machines) = (members.len(), if is_relisted { MACHINES } else { nodes });
         let new = |index| Machine::new(index, &net, rng.next_u64());
         let mut all: Vec<Machine> = (0..machines).map(new).collect();
+        if settings.bug == Some(Bug::NeverSync) {
+            all.iter_mut().for_each(|machine| machine.durability = Durability::Never);
+        }
         for (place, &machine) in members.iter().enumerate() {
             all[machine].id = NodeId(place as u16);
         }
@@ -145,8 +152,10 @@ impl World {
             summary: RefCell::default(),
             checker: Arc::clone(&checker),
             histories: RefCell::default(),
+            one_copy: RefCell::default(),
             follower: RefCell::default(),
             unread: RefCell::default(),
+            questions: RefCell::default(),
             trace: RefCell::new(seed),
             settings,
             began: Instant::now(),
@@ -248,8 +257,17 @@ impl World {
         };
         let (messages, trace) = (self.net.packets(), *self.shared.trace.borrow());
         let changes_told = self.shared.follower.borrow().changes;
+        let histories_cut_short = self.shared.histories.borrow().cut_short();
         let summary = *self.shared.summary.borrow();
-        Ok(Summary { messages, large_stored, told_expired, changes_told, trace, ..summary })
+        Ok(Summary {
+            messages,
+            large_stored,
+            told_expired,
+            changes_told,
+            histories_cut_short,
+            trace,
+            ..summary
+        })
     }
 
     fn disorder(&self) -> Option<String> {
@@ -335,49 +353,8 @@ impl World {
             Event::Scene { number } => self.scene(number),
             Event::Step { number, step } => self.step(number, step),
             Event::Compare => self.compare(),
+            Event::AskAgain { left, is_conditional_first } => self.ask_again(left, is_conditional_first),
             Event::End => self.is_done = true,
-        }
-    }
-
-    fn start(&mut self, node: usize) {
-        let now_us = self.now_us();
-        self.machines[node].catch_up(now_us);
-        if self.machines[node].process.is_some() || !self.may_start(node) {
-            return;
-        }
-        self.machines[node].disk.clear_faults();
-        match self.machines[node].start(&self.common, &self.net) {
-            Ok(()) => {
-                self.shared.trace(|| format!("{node} starts"));
-                let session = self.machines[node].session;
-                self.plan(BACKGROUND_MS, Event::Background { node, session, ticks: 0 });
-            }
-            Err(error) => {
-                self.shared.trace(|| format!("{node} does not start: {error}"));
-                self.machines[node].kill();
-                self.plan(300, Event::Start { node });
-            }
-        }
-    }
-
-    /// Does the work of the engine's threads; and restarts a node whose store refuses writes, as an operator would.
-    fn background(&mut self, node: usize, session: u64, ticks: u64) {
-        if self.machines[node].session != session {
-            return;
-        }
-        let now_us = self.now_us();
-        let machine = &mut self.machines[node];
-        let Some(process) = &machine.process else { return };
-        machine.catch_up(now_us);
-        if machine.paused_until_us <= now_us {
-            process.store.inner.do_background_work(ticks.is_multiple_of(5));
-        }
-        let is_poisoned = machine.is_poisoned() && machine.disk.is_powered();
-        self.plan(BACKGROUND_MS, Event::Background { node, session, ticks: ticks + 1 });
-        if is_poisoned && (self.is_calm || self.rng.below(5) == 0) {
-            self.shared.trace(|| format!("{node} is started again, because its disk failed"));
-            self.machines[node].kill();
-            self.plan(200, Event::Start { node });
         }
     }
 }

@@ -45,6 +45,17 @@ async fn three_nodes(prepare: impl Fn(&mut Machine)) -> World {
     world
 }
 
+impl Process {
+    /// Pulls from a peer that did not work out.
+    fn failed_pulls(&self) -> u64 {
+        let report = self.node.report();
+        let (_, failures) = report.rsplit_once("\"failures\":").expect("the progress of repair");
+        let failures = failures.trim_start();
+        let end = failures.find(|byte: char| !byte.is_ascii_digit()).expect("more of it");
+        failures[..end].parse().expect("a number")
+    }
+}
+
 impl World {
     fn begin(&mut self, node: usize) {
         let now_us = self.now_us();
@@ -81,7 +92,7 @@ impl World {
     }
 
     fn cell(&self, node: usize) -> Option<CellMark> {
-        let cells = self.process(node).store.inner.all_cells();
+        let cells = self.machines[node].cells().expect("cells that can be read");
         cells.into_iter().find(|(key, _)| key == KEY).map(|(_, cell)| cell)
     }
 
@@ -210,6 +221,24 @@ async fn keys(service: &impl KeyValue) -> Result<Vec<u8>, StoreError> {
     Ok(all)
 }
 
+/// What could be read before was all that there was.
+#[test]
+fn a_node_that_cannot_read_a_cell_says_so() {
+    on_paused_time(async {
+        let mut world = three_nodes(|_| ()).await;
+        world.ask_for(0, put(), ALL).await;
+        world.process(0).store.inner.do_background_work(true);
+        world.machines[0].kill();
+        let disk = &world.machines[0].disk;
+        let is_table = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "sst");
+        let damaged: Vec<_> = disk.paths().into_iter().filter(is_table).collect();
+        assert!(!damaged.is_empty());
+        damaged.iter().for_each(|path| disk.corrupt(path, 0, &[0xff; 4]).expect("a file"));
+        world.begin(0);
+        world.machines[0].cells().expect_err("a block that is damaged");
+    });
+}
+
 /// It was waited for without an end, although the others have everything.
 #[test]
 fn a_range_over_the_cluster_goes_on_without_a_node_whose_disk_hangs() {
@@ -236,6 +265,33 @@ fn a_repair_gives_up_a_peer_whose_disk_hangs() {
             let why = repaired.expect_err("nobody knows what the peer has");
             assert!(why.contains(expected), "{why}");
         }
+    });
+}
+
+/// It had everything listed again half a second after it had ended, for as long as that cell was missing.
+#[test]
+fn a_rebuild_without_a_cell_that_nobody_can_read_is_made_again_after_a_while() {
+    const ANSWERS_MS: u64 = 200;
+    on_paused_time(async {
+        let mut world = three_nodes(|_| ()).await;
+        let large = 1_u64.to_le_bytes().repeat(crate::LARGE_BYTES_MIN / 4);
+        world.ask_for(0, Wish::Put { value: large, ttl: None }, ALL).await;
+        world.machines[2].lose_disk();
+        for node in [0, 1] {
+            let disk = &world.machines[node].disk;
+            let is_large = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "blob");
+            let damaged = disk.paths().into_iter().filter(is_large);
+            damaged.for_each(|path| disk.corrupt(&path, 100, &[0xff; 4]).expect("a file"));
+            let (from, to) = (world.machines[node].address, world.machines[2].address);
+            world.net.slow_down(from, to, Duration::from_millis(ANSWERS_MS));
+        }
+        world.begin(2);
+        world.pass(120_000).await;
+        let failures = world.process(2).failed_pulls();
+        assert!((2..=40).contains(&failures), "{failures}");
+        world.process(2).node.request_repair();
+        world.pass(10_000).await;
+        assert!(world.process(2).failed_pulls() > failures, "at once after a repair on demand");
     });
 }
 

@@ -268,6 +268,8 @@ impl World {
         self.shared.trace(|| format!("the list is {members:?} without {removed:?} and with {added:?}"));
         self.shared.summary.borrow_mut().lists_changed += 1;
         self.shared.checker.lock().lists(&members);
+        // What only one node has stays there, also if the key has another first node now.
+        self.shared.one_copy.borrow_mut().lose(|_| true);
         for &node in &added {
             // It may have been in the list once, and has to come with an empty directory.
             self.machines[node].lose_disk();

@@ -15,6 +15,8 @@ use crate::checker::{Checker, is_checked};
 use crate::clients::{Clients, Wish};
 use crate::follower::Follower;
 use crate::histories::Histories;
+use crate::one_copy::OneCopyKeys;
+use crate::questions::Questions;
 use crate::request::{Answer, Request};
 use crate::values::{Key, is_counter, number_of};
 use crate::written::Found;
@@ -26,9 +28,12 @@ pub(super) struct Shared {
     pub(super) summary: RefCell<Summary>,
     pub(super) checker: Arc<Mutex<Checker>>,
     pub(super) histories: RefCell<Histories>,
+    pub(super) one_copy: RefCell<OneCopyKeys>,
     pub(super) follower: RefCell<Follower>,
     /// Keys that are to be read by a majority.
     pub(super) unread: RefCell<BTreeSet<Key>>,
+    /// What is to be answered in the end.
+    pub(super) questions: RefCell<Questions>,
     /// Of everything that happened: two runs that differ have different ones.
     pub(super) trace: RefCell<u64>,
     pub(super) settings: Settings,
@@ -52,7 +57,7 @@ impl Shared {
 
     /// A request has ended, with this answer or none.
     pub(super) fn ended(&self, request: &Request, floor: Version, answer: Result<Answer, Error>) {
-        let Request { number, began_us, key, wish, replicas, .. } = request;
+        let Request { number, began_us, node: _, key, wish, replicas } = request;
         self.clients.borrow_mut().ended(*number);
         self.checker.lock().given_up(given_up());
         self.checker.lock().overtaken(overtaken());
@@ -67,6 +72,8 @@ impl Shared {
             _ => None,
         };
         self.histories.borrow_mut().ends(self.now_us(), request, &answer, (expired, in_its_way));
+        let wrong = self.one_copy.borrow_mut().ends(self.now_us(), request, &answer);
+        wrong.into_iter().for_each(|wrong| self.checker.lock().breaks(wrong));
         let mut summary = self.summary.borrow_mut();
         self.note_seen(request, &answer);
         let answer = match answer {
@@ -77,6 +84,7 @@ impl Shared {
             }
         };
         summary.succeeded += 1;
+        self.questions.borrow_mut().answered(*number);
         let mut checker = self.checker.lock();
         let since = (floor, began_us / 1000);
         match answer {

@@ -7,7 +7,6 @@ use ladoga_env::Rng;
 
 use super::{Event, World};
 use crate::faults::Loss;
-use crate::machine::REQUEST_MS;
 use crate::scenes::{SCENES, Scene, Step};
 
 /// Between two scenes: as long as the version clock of a node that was restarted may be ahead of the time. (Until then, versions are
@@ -71,11 +70,10 @@ impl World {
         }
     }
 
-    /// Every client reads everything once more: what they are told fits what they were told before.
+    /// Every client reads everything once more, of every node: what they are told fits what they were told before.
     fn end_after_scenes(&mut self) {
         self.shared.trace(|| "the scenes are over".to_owned());
         self.is_calm = true;
-        (0..self.machines.len()).for_each(|node| self.look_at_all(node));
-        self.plan(2 * REQUEST_MS, Event::End);
+        self.expect_answers();
     }
 }

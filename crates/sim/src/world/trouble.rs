@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use ladoga_cluster::Partition;
 use ladoga_env::Rng;
 
 use super::{Event, World};
 use crate::faults::{self, Hands, Loss, Trouble};
+use crate::values::Key;
 
 /// How long a node that lost its disk is alone with one that knows less than the rest.
 const ALONE_MS: u64 = 8_000;
@@ -192,6 +194,9 @@ impl World {
             }
         }
         self.shared.checker.lock().lost_disk(node);
+        let placement = &self.common.placement;
+        let first_of = |key: &Key| placement.preference_list(Partition::of(key))[0].index();
+        self.shared.one_copy.borrow_mut().lose(|key| self.common.members[first_of(key)] == node);
         self.relisting.lost_disk(node);
         self.plan(down_ms, Event::Start { node });
     }

@@ -84,6 +84,11 @@ impl BlobRegistry {
 
     /// Notes how much space is free on the disk. `None` if the system does not say.
     pub(crate) fn observe_space(&self) -> Option<u64> {
+        self.make_room(0)
+    }
+
+    /// Does so, and removes log that is kept, the oldest first, if less is free than is wanted, or than it has to leave anyway.
+    pub(crate) fn make_room(&self, wanted_bytes: u64) -> Option<u64> {
         let found = self.disk.free_bytes(&self.dir).map_err(Error::io("measure", &self.dir));
         let warn = |error: &Error| {
             // This looks four times a second. A lack of descriptors is reported by whoever needs one.
@@ -93,7 +98,7 @@ impl BlobRegistry {
         };
         let mut free_bytes = found.inspect_err(warn).ok()?;
         if let Some(kept) = self.kept_log.get() {
-            let wanted_bytes = self.reserve_bytes.saturating_mul(FREE_FOR_LOG);
+            let wanted_bytes = wanted_bytes.max(self.reserve_bytes.saturating_mul(FREE_FOR_LOG));
             let limits = RoomLimits { reserve_bytes: self.reserve_bytes, wanted_bytes };
             free_bytes = kept.make_room(free_bytes, limits, &|| self.disk.free_bytes(&self.dir).ok());
         }
@@ -107,8 +112,12 @@ impl BlobRegistry {
     pub(crate) fn has_room_for(&self, bytes: u64) -> bool {
         let free_bytes = self.health.free_bytes();
         let is_measured = free_bytes > 0;
-        let kept_bytes = || self.kept_log.get().map_or(0, |kept| kept.sizes().room_bytes());
-        !is_measured || free_bytes.saturating_add(kept_bytes()) >= self.reserve_bytes.saturating_add(bytes)
+        !is_measured || self.with_kept_log(free_bytes) >= self.reserve_bytes.saturating_add(bytes)
+    }
+
+    /// What is free once all log is removed that is kept: it goes, the oldest first, as the disk fills up.
+    pub(crate) fn with_kept_log(&self, free_bytes: u64) -> u64 {
+        free_bytes.saturating_add(self.kept_log.get().map_or(0, |kept| kept.room_bytes()))
     }
 
     /// Whether a file may grow. What large values took of the reserve would be missing to flushes and compactions, which

@@ -1,3 +1,4 @@
+use std::ops::Range;
 use std::sync::Arc;
 
 use ladoga_model::Version;
@@ -7,7 +8,7 @@ use crate::levels::Levels;
 use crate::memtable::Memtable;
 use crate::options::LEVELS;
 use crate::record::{Kind, Record};
-use crate::table::{Access, TableGet};
+use crate::table::{Access, Table, TableGet};
 
 /// Whether the newest cell of a key may be dropped. A tombstone hides older cells, and so does a value that expired: it may go
 /// if it hides nothing that is left or may still come. Writes older than `drop_before` come no more, and every replica has the
@@ -43,10 +44,7 @@ impl Surroundings<'_> {
             return false;
         }
         let (key, version) = (record.key, record.stamp.version);
-        let mut others = self.levels.iter().map(|(_, table)| table).filter(|table| {
-            let meta = table.meta();
-            meta.newest > version && meta.covers(key) && !self.inputs.contains(&meta.number)
-        });
+        let mut others = self.others(key, 0..LEVELS).filter(|table| table.meta().newest > version);
         // If the other one cannot be read, the record stays.
         others.any(|table| {
             let found = table.get(key_hash(key), key, Access::Once);
@@ -58,51 +56,22 @@ impl Surroundings<'_> {
     pub(crate) fn may_hold_older(&self, key: &[u8], version: Version) -> bool {
         let below = (self.output_level + 1..LEVELS).any(|level| self.levels.table_of(level, key).is_some());
         // Usually only newer cells are above. Older ones are if versions arrived out of order.
-        let above = || {
-            let mut tables = self.levels.iter().take_while(|(level, _)| *level <= self.output_level);
-            tables.any(|(_, table)| {
-                let meta = table.meta();
-                meta.covers(key) && meta.oldest < version && !self.inputs.contains(&meta.number)
-            })
-        };
+        let above = || self.others(key, 0..self.output_level + 1).any(|table| table.meta().oldest < version);
         let in_memory =
             || self.memtables.iter().any(|table| table.get(key_hash(key), key, u64::MAX).is_some());
         below || above() || in_memory()
     }
+
+    /// The tables of these levels that it does not read and that may hold `key`: searched for, as millions of records may ask for them in
+    /// a store of tens of thousands of tables.
+    fn others<'k>(&'k self, key: &'k [u8], levels: Range<usize>) -> impl Iterator<Item = &'k Arc<Table>> {
+        self.levels.tables_for(key, levels).filter(|table| {
+            let meta = table.meta();
+            meta.covers(key) && !self.inputs.contains(&meta.number)
+        })
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use ladoga_model::{HybridClock, Stamp};
-
-    #[test]
-    fn a_tombstone_goes_only_when_nothing_older_is_left_or_can_come() {
-        let version = |timestamp| Version { timestamp, node: 0 };
-        let stamp = Stamp::new(version(10));
-        let tombstone = Record { key: b"k", stamp, kind: Kind::Tombstone, value: b"" };
-        assert!(may_drop(&tombstone, false, 11));
-        assert!(!may_drop(&tombstone, true, 11));
-        assert!(!may_drop(&tombstone, false, 10));
-        let value = Record { kind: Kind::Value, ..tombstone };
-        assert!(!may_drop(&value, false, u64::MAX));
-    }
-
-    #[test]
-    fn a_value_that_expires_loses_its_bytes_first_and_goes_once_all_have_closed_its_end() {
-        let version = Version { timestamp: HybridClock::at_wall_ms(1_000), node: 0 };
-        let stamp = Stamp { expires_at_ms: 50_000, ..Stamp::new(version) };
-        let value = Record { key: b"k", stamp, kind: Kind::Value, value: b"value" };
-        assert_eq!(without_expired_value(value, 49_999), value);
-        let left = without_expired_value(value, 50_000);
-        assert_eq!((left.kind, left.value, left.stamp), (Kind::Tombstone, &b""[..], stamp));
-        let end = HybridClock::at_wall_ms(60_000);
-        for record in [value, left] {
-            assert!(!may_drop(&record, false, end));
-            assert!(may_drop(&record, false, end + 1));
-            assert!(!may_drop(&record, true, end + 1));
-        }
-        let forever = Record { stamp: Stamp::new(version), ..value };
-        assert_eq!(without_expired_value(forever, u64::MAX), forever);
-    }
-}
+#[path = "purge_tests.rs"]
+mod tests;

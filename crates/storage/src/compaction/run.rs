@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ladoga_env::Disk;
 
-use super::{Surroundings, may_drop, without_expired_value};
+use super::{Grandparents, Surroundings, may_drop, without_expired_value};
 use crate::error::Error;
 use crate::iterator::{Merge, Source};
 use crate::options::Compression;
@@ -56,6 +56,7 @@ impl Purge<'_> {
 /// Protocol: `new run+ (into_tables | discard)`. On an error the tables that were begun are removed, and that is the end.
 pub(crate) struct TableMerge {
     merge: Merge,
+    grandparents: Grandparents,
     last_key: Vec<u8>,
     open: Option<TableBuilder>,
     begun: Vec<u64>,
@@ -65,10 +66,11 @@ pub(crate) struct TableMerge {
 }
 
 impl TableMerge {
-    pub(crate) fn new(sources: Vec<Source>) -> Result<TableMerge, Error> {
+    pub(crate) fn new(sources: Vec<Source>, grandparents: Grandparents) -> Result<TableMerge, Error> {
         let merge = Merge::forward(sources, b"", usize::MAX)?;
         Ok(TableMerge {
             merge,
+            grandparents,
             last_key: Vec::new(),
             open: None,
             begun: Vec::new(),
@@ -137,9 +139,15 @@ impl TableMerge {
             }
             self.expired_values += u64::from(purge.is_some_and(|purge| purge.empties(&record)));
             if let Some(left) = left {
+                if self.grandparents.pass(left.key) {
+                    finish(&mut self.open, &mut self.finished, outputs.room_bytes)?;
+                }
                 let builder = match &mut self.open {
                     Some(builder) => builder,
-                    None => self.open.insert(create(outputs, &mut self.begun)?),
+                    None => {
+                        self.grandparents.begin_output();
+                        self.open.insert(create(outputs, &mut self.begun)?)
+                    }
                 };
                 builder.add(&left)?;
                 if builder.bytes() >= outputs.table_bytes {

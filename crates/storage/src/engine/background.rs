@@ -11,7 +11,9 @@ use super::Inner;
 use super::damage::Damage;
 use super::flush_failures::{Failed, FlushFailures};
 use super::flush_time::FlushTime;
+use super::given_up::GivenUp;
 use super::looks::Looks;
+use super::still_dead::StillDead;
 use super::write::Writer;
 use crate::error::Error;
 use crate::health::WriteState;
@@ -40,6 +42,8 @@ pub(crate) struct BackgroundWork {
     /// Whether writers are about to be slowed down because compaction is behind.
     is_compaction_urgent: AtomicBool,
     pub(super) damage: Damage,
+    pub(super) given_up: GivenUp,
+    pub(super) still_dead: StillDead,
     /// Tables that were trimmed, and up to which version.
     trimmed: Mutex<BTreeMap<u64, Version>>,
     /// The segment and the tombstones of the memtable, and since when those are all.
@@ -85,6 +89,8 @@ impl BackgroundWork {
             growth: Mutex::default(),
             is_compaction_urgent: AtomicBool::new(false),
             damage: Damage::default(),
+            given_up: GivenUp::default(),
+            still_dead: StillDead::default(),
             trimmed: Mutex::default(),
             deletes_seen: Mutex::default(),
         }
@@ -313,7 +319,8 @@ impl Inner {
             && !matches!(error, Error::Closed)
         {
             self.shared.counters.background_failures.add(1);
-            if error.is_disk_full() {
+            // Not every bound on space shows in what is free. One that a compaction has of its own says nothing about the disk.
+            if error.is_disk_full() && !matches!(error, Error::DiskFull { .. }) {
                 self.remove_kept_log();
             }
             self.health.tell("a compaction", error);

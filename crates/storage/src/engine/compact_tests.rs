@@ -129,3 +129,37 @@ fn what_a_compaction_has_begun_goes_with_the_engine() {
     engine.close().expect("room");
     assert!(count() < before && count() == 4, "{before}, {}", count());
 }
+
+/// Nothing that came in order was ever compressed: no compaction rewrote it.
+#[test]
+fn what_is_only_moved_is_compressed_when_it_is_flushed() {
+    let (env, _, _) = ladoga_env::sim::env(1);
+    let options = Options {
+        background: Background::Manual,
+        reserve_bytes: Some(0),
+        ..Options::new(16 << 20, Durability::Never)
+    };
+    let engine = Engine::open(env, Path::new("/data"), options).expect("a new store");
+    let mut timestamp = 0;
+    // Answers whether the table is compressed.
+    let mut flush = |first_key: u64| {
+        timestamp += 1;
+        let mut batch = WriteBatch::new();
+        for key in first_key..first_key + 100 {
+            batch.put(&key.to_be_bytes(), Stamp::new(Version { timestamp, node: 1 }), &[7; 100]);
+        }
+        engine.write_group(&[batch]).expect("room");
+        engine.seal().expect("room");
+        assert!(engine.inner.flush_one().expect("room"));
+        let levels = engine.inner.current_levels();
+        let newest = levels.level(0).iter().map(|table| table.meta()).max_by_key(|meta| meta.number);
+        let is_compressed = newest.expect("it was flushed").file_bytes < 100 * 100;
+        while engine.inner.compact_one(&|| false).expect("a sound disk") {}
+        is_compressed
+    };
+    let half = |first: bool| [[first; 4], [!first; 4]].concat();
+    let in_order: Vec<bool> = (0..8).map(|table| flush(table * 100)).collect();
+    assert_eq!(in_order, half(false));
+    let again: Vec<bool> = (0..8).map(|_| flush(50)).collect();
+    assert_eq!(again, half(true), "what compactions rewrite is plain until they do");
+}

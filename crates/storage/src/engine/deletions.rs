@@ -32,7 +32,7 @@ impl Engine {
 
 impl Inner {
     /// The timestamp before which everything that was deleted may be dropped.
-    pub(super) fn drop_before(&self) -> u64 {
+    pub(crate) fn drop_before(&self) -> u64 {
         let told = self.upkeep.drop_before.load(Ordering::Relaxed);
         told.max(self.aged_ms(self.deletions_age_ms()).map_or(0, HybridClock::at_wall_ms))
     }

@@ -5,7 +5,7 @@ use super::Inner;
 use super::background::Pace;
 use super::looks::Looks;
 use crate::coding::key_hash;
-use crate::compaction::{Outputs, TableMerge};
+use crate::compaction::{Grandparents, Outputs, TableMerge};
 use crate::error::Error;
 use crate::health::WriteState;
 use crate::iterator::Source;
@@ -61,7 +61,7 @@ impl Inner {
         self.check_writable()?;
         let Some(memtable) = self.reads.view.load().sealed.last().cloned() else { return Ok(false) };
         let cursor = memtable.sorted_alone();
-        let mut merge = TableMerge::new(vec![Source::Memtable(cursor.clone())])?;
+        let mut merge = TableMerge::new(vec![Source::Memtable(cursor.clone())], Grandparents::default())?;
         let looks = Looks::default();
         let is_to_stop = || {
             looks.is_due() && {
@@ -169,7 +169,7 @@ impl Inner {
 
     /// A memtable's newest versions as a table, in a file that nothing names yet.
     pub(super) fn write_memtable(&self, memtable: &Arc<Memtable>) -> Result<Vec<TableMeta>, Error> {
-        let mut merge = TableMerge::new(vec![Source::Memtable(memtable.sorted())])?;
+        let mut merge = TableMerge::new(vec![Source::Memtable(memtable.sorted())], Grandparents::default())?;
         let is_whole = self.write_table(&mut merge, &|| false)?;
         assert!(is_whole, "nobody asked for a pause");
         Ok(merge.into_tables())
@@ -178,10 +178,11 @@ impl Inner {
     /// Goes on with that until its end, or until `is_to_pause`. Answers whether it is at the end.
     fn write_table(&self, merge: &mut TableMerge, is_to_pause: &dyn Fn() -> bool) -> Result<bool, Error> {
         let next_number = || self.new_file_number();
+        let is_moved = self.upkeep.flushed_is_moved.load(Ordering::Relaxed);
         let outputs = Outputs {
             disk: &*self.env.disk,
             dir: &self.dir,
-            compression: self.options.compression[0],
+            compression: self.options.compression[usize::from(is_moved)],
             table_bytes: u64::MAX,
             room_bytes: u64::MAX,
             next_number: &next_number,

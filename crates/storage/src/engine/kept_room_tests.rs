@@ -5,6 +5,7 @@ use std::path::Path;
 use ladoga_env::sim;
 use ladoga_model::{Stamp, Version};
 
+use super::background::Pace;
 use super::kept_tests::{options, write};
 use crate::{Engine, Options, Value, WriteBatch};
 
@@ -60,4 +61,39 @@ fn a_large_value_counts_once_and_as_room_only_if_nothing_else_has_it() {
     assert_eq!(counted(&engine), (1, 1), "opened again");
     assert!(engine.inner.remove_kept_log());
     assert_eq!(engine.statistics().kept_log.bytes, 0);
+}
+
+/// All of the log went, as compactions had less room than they needed by what was free alone.
+#[test]
+fn compactions_take_no_more_of_the_log_than_they_need() {
+    const RESERVE_BYTES: u64 = 34 << 10;
+    const CAPACITY: u64 = 64 << 20;
+    let (env, disk, _) = sim::env(7);
+    disk.set_capacity(CAPACITY);
+    let options = Options { reserve_bytes: Some(RESERVE_BYTES), ..options(32 << 10) };
+    let engine = Engine::open(env, Path::new(DIR), options).expect("a new store");
+    let random = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+    // Keys in disorder, so that each table covers much of the next level.
+    let fill = |numbers: std::ops::Range<u64>| {
+        for number in numbers {
+            let value: Vec<u8> = (0..60).flat_map(|word| random(number << 8 | word)).collect();
+            write(&engine, number, &random(number), &value).expect("room");
+            if number % 50 == 0 {
+                engine.seal().expect("room");
+                assert!(engine.inner.flush_one().expect("a sound disk"));
+            }
+        }
+    };
+    fill(1..4_801);
+    while engine.step().expect("a sound disk") {}
+    fill(4_801..5_001);
+    let (before, compactions) = (engine.statistics().kept_log, engine.statistics().compactions);
+    let free_bytes = engine.inner.observe_space().expect("a sound disk");
+    disk.set_capacity(CAPACITY - free_bytes + 2 * RESERVE_BYTES);
+    for pace in [Pace::Patient, Pace::Hurried] {
+        while engine.inner.compact_step(pace).expect("room") {}
+    }
+    let after = engine.statistics().kept_log;
+    assert!(engine.statistics().compactions > compactions, "there was something to do");
+    assert!(after.gaps > 0 && after.segments > before.segments / 2, "{after:?} of {before:?}");
 }

@@ -24,6 +24,7 @@ mod flush_time;
 #[cfg(test)]
 mod forged_tests;
 mod found;
+mod given_up;
 #[cfg(test)]
 mod held_tests;
 mod install;
@@ -46,6 +47,7 @@ mod room;
 mod search;
 mod segments;
 mod snapshot;
+mod still_dead;
 mod sync;
 mod threads;
 mod view;
@@ -217,9 +219,10 @@ impl Engine {
         self.inner.group_bytes_max()
     }
 
-    /// Whether a batch of so many records, and encoded bytes, fits into one group.
-    pub fn fits_into_a_group(&self, records: usize, bytes: usize) -> bool {
-        self.inner.fits(records, bytes)
+    /// If a batch of so many records, and encoded bytes, does not fit into one group: how many bytes it takes of the log or of memory,
+    /// and how many it may.
+    pub fn excess(&self, records: usize, bytes: usize) -> Option<(usize, usize)> {
+        self.inner.excess(records, bytes)
     }
 
     /// Whether writes are taken.

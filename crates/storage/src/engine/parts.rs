@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -95,6 +95,8 @@ pub(super) struct Upkeep {
     /// two threads may be at work for the same memtable.
     pub(super) caching: Mutex<()>,
     pub(super) retired: Mutex<Retired>,
+    /// The last tables that left level 0 were moved as they were: keys come in order, and no compaction will ever compress them.
+    pub(super) flushed_is_moved: AtomicBool,
     /// Log whose records are in tables; `None` if none is kept.
     pub(super) kept_log: Option<Arc<KeptLog>>,
     /// Writes with older timestamps have all arrived.
@@ -122,6 +124,7 @@ impl Upkeep {
             written: Mutex::default(),
             caching: Mutex::default(),
             retired: Mutex::default(),
+            flushed_is_moved: AtomicBool::new(false),
             kept_log,
             drop_before: AtomicU64::new(0),
             expired_before_ms: AtomicU64::new(0),

@@ -2,7 +2,8 @@ use std::sync::{Arc, Weak};
 
 use super::snapshot::Lease;
 use super::{Inner, View};
-use crate::memtable::{Memtable, Spare};
+use crate::memtable::{Memtable, Spare, bucket_bytes};
+use crate::options::SEALED_MAX;
 use crate::table::Table;
 
 /// Memtables and tables that are not in the current view, kept until no reader uses them: the background is always the last to
@@ -46,7 +47,7 @@ impl Retired {
         self.leases.retain(|lease| lease.strong_count() > 0);
         let living: Vec<Arc<Lease>> = self.leases.iter().filter_map(Weak::upgrade).collect();
         for oldest in living {
-            let pinned_bytes = self.memtables.iter().map(|memtable| memtable.record_bytes()).sum();
+            let pinned_bytes = self.memtables.iter().map(|memtable| memtable.used_bytes()).sum();
             if pinned_bytes <= pinned_bytes_max {
                 break;
             }
@@ -71,10 +72,15 @@ impl Inner {
         !retired.memtables.is_empty() || !retired.tables.is_empty()
     }
 
+    /// As many that are flushed are kept for snapshots as there may be of others, all full.
+    const fn kept_memtables_bytes(&self) -> u64 {
+        self.budget.memtables_bytes() + bucket_bytes(self.budget.memtable_bytes) * (SEALED_MAX as u64 + 1)
+    }
+
     /// Frees what nothing uses; gives up the oldest snapshots while flushed memtables that are still read take more than the
-    /// memtables' share of the budget. A single snapshot holds no more than that.
+    /// memtables' share of the budget, and what finds their records. A single snapshot holds no more than that.
     pub(super) fn collect_retired(&self) {
-        let unused = self.upkeep.retired.lock().take_unused(self.budget.memtables_bytes());
+        let unused = self.upkeep.retired.lock().take_unused(self.kept_memtables_bytes());
         // Outside of the lock: frees memory and removes files.
         let Unused { memtables, tables } = unused;
         memtables.into_iter().for_each(|memtable| self.keep_or_free(memtable));
@@ -128,11 +134,11 @@ mod tests {
         engine.write_group(&[batch]).expect("room");
     }
 
-    /// Begins a range in each of some memtables, has it rest behind its first record if `rests` says so, and flushes them.
-    fn ranges(engine: &Engine, count: u64, rests: impl Fn(u64) -> bool) -> Vec<Range> {
-        const PER_MEMTABLE: u64 = 8;
+    /// Begins a range in each of some memtables with so many records, has it rest behind its first record if `rests` says so, and flushes
+    /// them.
+    fn ranges(engine: &Engine, count: u64, records: u64, rests: impl Fn(u64) -> bool) -> Vec<Range> {
         let begin = |number: u64| {
-            (0..PER_MEMTABLE).for_each(|key| put(engine, number * PER_MEMTABLE + key + 1));
+            (0..records).for_each(|key| put(engine, number * records + key + 1));
             let mut range = engine.snapshot().range(b"", None);
             assert!(range.next().expect("sound").is_some());
             if rests(number) {
@@ -147,7 +153,7 @@ mod tests {
     }
 
     fn retired_bytes(engine: &Engine) -> u64 {
-        engine.inner.upkeep.retired.lock().memtables.iter().map(|memtable| memtable.record_bytes()).sum()
+        engine.inner.upkeep.retired.lock().memtables.iter().map(|memtable| memtable.used_bytes()).sum()
     }
 
     /// Their clients took a piece now and then: each range kept a memtable, and a node with many of them had several times the memory
@@ -155,8 +161,8 @@ mod tests {
     #[test]
     fn ranges_that_rest_let_go_as_soon_as_they_are_given_up() {
         let engine = store(Some(8 << 10));
-        let bytes_max = engine.inner.budget.memtables_bytes();
-        let mut ranges = ranges(&engine, 24, |_| true);
+        let bytes_max = engine.inner.kept_memtables_bytes();
+        let mut ranges = ranges(&engine, 24, 8, |_| true);
         assert!(retired_bytes(&engine) <= bytes_max, "{} of {bytes_max} bytes", retired_bytes(&engine));
         let goes_on = |range: &mut Range| match range.next() {
             Ok(next) => next.is_some(),
@@ -169,6 +175,16 @@ mod tests {
         drop(ranges);
         engine.inner.collect_retired();
         assert!(!engine.inner.has_retired());
+    }
+
+    /// What finds the records of a memtable did not count, and takes more than those if they are few.
+    #[test]
+    fn ranges_keep_no_more_of_memtables_with_few_records() {
+        let engine = store(Some(8 << 10));
+        let bytes_max = engine.inner.kept_memtables_bytes();
+        let _ranges = ranges(&engine, 100, 1, |_| true);
+        let bytes = retired_bytes(&engine);
+        assert!((bytes_max / 2..=bytes_max).contains(&bytes), "{bytes} of {bytes_max} bytes");
     }
 
     /// It was given up once they were flushed: with what finds their records, they take a little more than there is for them.
@@ -203,8 +219,8 @@ mod tests {
     #[test]
     fn what_is_read_of_a_snapshot_that_is_given_up_counts() {
         let engine = store(Some(8 << 10));
-        let bytes_max = engine.inner.budget.memtables_bytes();
-        let mut ranges = ranges(&engine, 24, |number| number > 0);
+        let bytes_max = engine.inner.kept_memtables_bytes();
+        let mut ranges = ranges(&engine, 24, 8, |number| number > 0);
         let reads = |range: &mut Range| range.next().is_ok();
         assert!(retired_bytes(&engine) <= bytes_max, "{} of {bytes_max} bytes", retired_bytes(&engine));
         assert!(!reads(&mut ranges[0]) && reads(&mut ranges[23]));

@@ -58,17 +58,11 @@ impl Inner {
         self.budget.memtable_bytes / 2
     }
 
-    /// Whether a group fits into a fresh memtable and a fresh segment.
-    pub(super) fn fits(&self, records: usize, bytes: usize) -> bool {
-        bytes <= self.group_bytes_max() && worst_bytes(records, bytes) <= self.budget.memtable_bytes * 3 / 4
-    }
-
-    pub(super) fn check_fits(&self, batch: &WriteBatch) -> Result<(), Error> {
-        let bytes = batch.encoded_bytes();
-        if self.fits(batch.len(), bytes) {
-            return Ok(());
-        }
-        Err(Error::BatchTooLarge { bytes: bytes as u64, bytes_max: self.group_bytes_max() as u64 })
+    /// How much a group takes, and how much it may, of a fresh segment or a fresh memtable; `None` if it fits into both.
+    pub(super) fn excess(&self, records: usize, bytes: usize) -> Option<(usize, usize)> {
+        let of_segment = (bytes, self.group_bytes_max());
+        let of_memtable = (worst_bytes(records, bytes), self.budget.memtable_bytes * 3 / 4);
+        [of_segment, of_memtable].into_iter().find(|(bytes, bytes_max)| bytes > bytes_max)
     }
 
     /// Writes batches in their order, in as few groups as they fit into. Answers how many of them are stored, and why no more are.
@@ -78,7 +72,7 @@ impl Inner {
         durability: Durability,
     ) -> (usize, Result<(), Error>) {
         let (records, bytes) = size(batches);
-        if batches.len() > 1 && !self.fits(records, bytes) {
+        if batches.len() > 1 && self.excess(records, bytes).is_some() {
             let (front, back) = batches.split_at(batches.len() / 2);
             let (stored, written) = self.write_in_parts(front, durability);
             if written.is_err() {
@@ -97,8 +91,9 @@ impl Inner {
         if records == 0 {
             return if durability == Durability::Always { self.sync_log() } else { Ok(()) };
         }
-        if let [batch] = batches {
-            self.check_fits(batch)?;
+        if let ([_], Some((bytes, bytes_max))) = (batches, self.excess(records, bytes)) {
+            let (records, bytes, bytes_max) = (records as u64, bytes as u64, bytes_max as u64);
+            return Err(Error::BatchTooLarge { records, bytes, bytes_max });
         }
         self.admit(batches)?;
         let mut writer = self.writes.writer.lock();

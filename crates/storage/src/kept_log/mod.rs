@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ladoga_env::{Clock, Disk, OpenMode};
 use parking_lot::{Mutex, MutexGuard};
@@ -40,6 +40,10 @@ pub(crate) struct KeptLog {
     changing: Mutex<()>,
     /// What could not be removed yet of segments that are kept no more.
     left: Mutex<Vec<Kept>>,
+    /// Whether it was told that something could not be removed.
+    has_told: AtomicBool,
+    /// Whether it was told that there are too many segments.
+    has_told_too_many: AtomicBool,
     /// Segments that could not be kept, or had to go early.
     gaps: AtomicU64,
     /// Where the groups of a segment end that takes no more, by its number; until it is shortened.
@@ -105,6 +109,8 @@ impl KeptLog {
             sizes: Mutex::new(sizes),
             changing: Mutex::default(),
             left: Mutex::default(),
+            has_told: AtomicBool::new(false),
+            has_told_too_many: AtomicBool::new(false),
             gaps: AtomicU64::new(0),
             ends: Mutex::default(),
             unshortened: Mutex::default(),
@@ -307,5 +313,7 @@ fn length(disk: &dyn Disk, path: &Path) -> u64 {
     disk.open(path, OpenMode::Read).and_then(|file| file.len()).unwrap_or(0)
 }
 
+#[cfg(test)]
+mod removal_tests;
 #[cfg(test)]
 mod tests;

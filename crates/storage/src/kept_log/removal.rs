@@ -2,28 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::atomic::Ordering;
 
 use super::{Kept, KeptLog, RoomLimits};
 use crate::error::Error;
 use crate::log_file::{KeptSegment, large_name};
 
 /// More segments are not kept, however old they may become.
-const KEPT_SEGMENTS_MAX: usize = 1 << 16;
+pub(super) const KEPT_SEGMENTS_MAX: usize = if cfg!(test) { 100 } else { 1 << 16 };
 
 /// So many are removed in a turn of the thread that flushes: after the time to keep them was made shorter there may be all of them.
 const REMOVED_AT_ONCE: usize = 64;
+
+/// No more segments go for room once so many cannot be removed: the others would not go either. Of a single one, the name may be damaged.
+const LEFT_MAX: usize = 2;
 
 impl KeptLog {
     /// Removes what is older than it has to be, or some of it, and what could not be removed or shortened before.
     pub(crate) fn remove_old(&self) {
         self.shorten_others();
         let _changing = self.changing.lock();
-        // That there is no descriptor was told when it failed first.
-        if let Err(error) = self.remove_left(|_| true)
-            && !error.is_out_of_descriptors()
-        {
-            tracing::warn!(%error, "could not remove log that was kept");
-        }
+        self.tell(self.remove_left(|_| true));
         let old = std::iter::from_fn(|| self.take_old()).take(REMOVED_AT_ONCE).collect();
         self.remove(old);
     }
@@ -35,8 +34,28 @@ impl KeptLog {
         // One of a time that is still to come is of a clock that was ahead: it is older than those behind it.
         let mut since_ms = segments.values().map(|kept| kept.segment.kept_ms).filter(|&ms| ms <= now_ms);
         let is_old = since_ms.next().is_some_and(|ms| ms.saturating_add(self.keep_ms) < now_ms);
-        let oldest = segments.first_entry()?;
-        (is_too_much || is_old).then(|| oldest.remove())
+        if !is_old && !is_too_much {
+            return None;
+        }
+        let (_, oldest) = segments.pop_first()?;
+        drop(segments);
+        if !is_old {
+            self.tell_too_many();
+            self.note_gap();
+        }
+        Some(oldest)
+    }
+
+    /// Once: each segment that is kept from now on takes the place of another one.
+    fn tell_too_many(&self) {
+        if !self.has_told_too_many.swap(true, Ordering::Relaxed) {
+            let (segments_max, keep_ms) = (KEPT_SEGMENTS_MAX, self.keep_ms);
+            tracing::warn!(
+                segments_max,
+                keep_ms,
+                "there is more log than can be kept: from now on the oldest goes before its time"
+            );
+        }
     }
 
     /// Removes the oldest segments if less is free than is wanted, until it is or will be. Some file systems show room only a while after
@@ -57,6 +76,21 @@ impl KeptLog {
         let _changing = self.changing.lock();
         // Whoever had the lock may have made it: several find the same lack at once.
         let mut free_bytes = measure().unwrap_or(free_bytes);
+        if !is_enough(free_bytes) {
+            // What could not be removed gives more than the next one would, which would not give all of its own either.
+            let before_bytes = self.sizes.lock().room_bytes();
+            let removed = self.remove_left(|_| true);
+            let bytes = before_bytes.saturating_sub(self.sizes.lock().room_bytes());
+            if bytes > 0 {
+                self.awaited.lock().add(bytes, self.clock.monotonic_ns());
+            }
+            free_bytes = measure().unwrap_or(free_bytes);
+            let keeps_others =
+                |error: Error| error.is_out_of_descriptors() || self.left.lock().len() >= LEFT_MAX;
+            if removed.is_err_and(keeps_others) {
+                return free_bytes;
+            }
+        }
         while !is_enough(free_bytes) {
             let Some(bytes) = self.remove_oldest() else { break };
             self.awaited.lock().add(bytes, self.clock.monotonic_ns());
@@ -66,34 +100,57 @@ impl KeptLog {
     }
 
     /// Removes the oldest segment, because the disk has no room for it. Answers how much it gives back, most of which may be large values
-    /// that nothing else has; `None` if there is none.
+    /// that nothing else has; `None` if there is none, or if some of it is left.
     fn remove_oldest(&self) -> Option<u64> {
         let (number, oldest) = self.segments.lock().pop_first()?;
         let bytes = self.sizes.lock().room_of(oldest.bytes, &oldest.larges);
         self.give_up(BTreeMap::from([(number, oldest)]));
-        Some(bytes)
+        let is_left = self.left.lock().iter().any(|kept| kept.segment.number == number);
+        (!is_left).then_some(bytes)
     }
 
-    /// Removes all of it, for the same reason.
+    /// Removes all of it, for the same reason, as soon as it is seen that it can be removed. Answers whether any of it is gone.
     pub(crate) fn remove_all(&self) -> bool {
         let _changing = self.changing.lock();
-        let all = std::mem::take(&mut *self.segments.lock());
-        self.give_up(all)
+        let before_bytes = self.sizes.lock().room_bytes();
+        self.tell(self.remove_left(|_| true));
+        while self.left.lock().len() < LEFT_MAX && !self.segments.lock().is_empty() {
+            if self.remove_oldest().is_some() {
+                let others = std::mem::take(&mut *self.segments.lock());
+                self.give_up(others);
+            }
+        }
+        self.sizes.lock().room_bytes() < before_bytes
     }
 
-    fn give_up(&self, segments: BTreeMap<u64, Kept>) -> bool {
+    fn give_up(&self, segments: BTreeMap<u64, Kept>) {
         for &segment in segments.keys() {
-            tracing::warn!(segment, "the disk is nearly full: removed the oldest log that was kept");
+            tracing::warn!(segment, "the disk is nearly full: the oldest log that was kept goes");
             self.note_gap();
         }
-        let is_some = !segments.is_empty();
         self.remove(segments.into_values().collect());
-        is_some
     }
 
     pub(super) fn remove(&self, segments: Vec<Kept>) {
-        if let Err(error) = self.try_to_remove(segments) {
-            tracing::warn!(%error, "could not remove log that was kept");
+        self.tell(self.try_to_remove(segments));
+    }
+
+    /// What is free once all of it is removed that nothing has kept from being removed so far.
+    pub(crate) fn room_bytes(&self) -> u64 {
+        let left = self.left.lock();
+        let segment_bytes = left.iter().map(|kept| kept.bytes).sum();
+        let larges = left.iter().flat_map(|kept| &kept.larges).copied().collect();
+        self.sizes.lock().room_beside(segment_bytes, &larges)
+    }
+
+    /// Tells of a failure, once until nothing is left: what is left is tried again many times a second.
+    fn tell(&self, removed: Result<(), Error>) {
+        match removed {
+            Err(error) if !self.has_told.swap(true, Ordering::Relaxed) => {
+                tracing::warn!(%error, "could not remove log that was kept; it is tried again");
+            }
+            Ok(()) if self.left.lock().is_empty() => self.has_told.store(false, Ordering::Relaxed),
+            _ => {}
         }
     }
 

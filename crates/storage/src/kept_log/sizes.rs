@@ -7,8 +7,8 @@ pub(crate) struct KeptSizes {
     larges: BTreeMap<u64, KeptLarge>,
     /// Of all of `larges`.
     large_bytes: u64,
-    /// Of those that the store itself does not use.
-    unused_bytes: u64,
+    /// What is free once all of them are removed.
+    large_room_bytes: u64,
 }
 
 /// A large value, which several segments may name.
@@ -17,6 +17,15 @@ struct KeptLarge {
     segments: u64,
     /// Whether the store refers to it, too.
     is_used: bool,
+    /// Whether it stays until the store is opened again.
+    is_stuck: bool,
+}
+
+impl KeptLarge {
+    /// What is free once it is removed.
+    const fn room_bytes(&self) -> u64 {
+        if self.is_used || self.is_stuck { 0 } else { self.bytes }
+    }
 }
 
 impl KeptSizes {
@@ -33,7 +42,7 @@ impl KeptSizes {
     pub(crate) fn add_large(&mut self, file: u64, bytes: u64) {
         let large = self.larges.entry(file).or_insert_with(|| {
             self.large_bytes += bytes;
-            KeptLarge { bytes, segments: 0, is_used: true }
+            KeptLarge { bytes, segments: 0, is_used: true, is_stuck: false }
         });
         large.segments += 1;
     }
@@ -44,24 +53,26 @@ impl KeptSizes {
         large.segments -= 1;
         if large.segments == 0 {
             self.large_bytes -= large.bytes;
-            self.unused_bytes -= if large.is_used { 0 } else { large.bytes };
+            self.large_room_bytes -= large.room_bytes();
             self.larges.remove(&file);
         }
     }
 
     /// The store does not use it any more, and never will.
     pub(crate) fn set_unused(&mut self, file: u64) {
-        if let Some(large) = self.larges.get_mut(&file).filter(|large| large.is_used) {
-            large.is_used = false;
-            self.unused_bytes += large.bytes;
-        }
+        self.change(file, |large| large.is_used = false);
     }
 
     /// It stays until the store is opened again: no removal gives its room back.
     pub(crate) fn set_stuck(&mut self, file: u64) {
-        if let Some(large) = self.larges.get_mut(&file).filter(|large| !large.is_used) {
-            large.is_used = true;
-            self.unused_bytes -= large.bytes;
+        self.change(file, |large| large.is_stuck = true);
+    }
+
+    fn change(&mut self, file: u64, change: impl FnOnce(&mut KeptLarge)) {
+        if let Some(large) = self.larges.get_mut(&file) {
+            self.large_room_bytes -= large.room_bytes();
+            change(large);
+            self.large_room_bytes += large.room_bytes();
         }
     }
 
@@ -79,12 +90,19 @@ impl KeptSizes {
     /// What is free once a segment of so many bytes is removed, and nothing else.
     pub(crate) fn room_of(&self, segment_bytes: u64, larges: &BTreeSet<u64>) -> u64 {
         let larges = larges.iter().filter_map(|file| self.larges.get(file));
-        let unused = larges.filter(|large| large.segments == 1 && !large.is_used);
-        segment_bytes + unused.map(|large| large.bytes).sum::<u64>()
+        let last = larges.filter(|large| large.segments == 1);
+        segment_bytes + last.map(KeptLarge::room_bytes).sum::<u64>()
+    }
+
+    /// What is free once all are removed but segments of so many bytes, and these large values.
+    pub(crate) fn room_beside(&self, segment_bytes: u64, larges: &BTreeSet<u64>) -> u64 {
+        let larges = larges.iter().filter_map(|file| self.larges.get(file));
+        let large_bytes = larges.map(KeptLarge::room_bytes).sum::<u64>();
+        self.room_bytes().saturating_sub(segment_bytes + large_bytes)
     }
 
     /// What is free once all of them are removed.
     pub(crate) const fn room_bytes(&self) -> u64 {
-        self.segment_bytes + self.unused_bytes
+        self.segment_bytes + self.large_room_bytes
     }
 }

@@ -10,12 +10,12 @@ use crate::WriteState;
 use crate::blob::BlobRegistry;
 use crate::wal::WalWriter;
 
-const DIR: &str = "/data";
+pub(super) const DIR: &str = "/data";
 const SEGMENT_BYTES: u64 = 4 << 10;
 
 /// A disk on which names change in `wal-kept` only while nobody else may change them.
-struct Watched {
-    disk: SimDisk,
+pub(super) struct Watched {
+    pub(super) disk: SimDisk,
     kept: OnceLock<Arc<KeptLog>>,
     changes: AtomicU64,
     /// What it says that is free.
@@ -87,7 +87,7 @@ impl Disk for Watched {
 }
 
 /// So many segments, each with a large value of so many bytes.
-fn with_segments(disk: &SimDisk, count: u64, large_bytes: u64) {
+pub(super) fn with_segments(disk: &SimDisk, count: u64, large_bytes: u64) {
     let dir = Path::new(DIR);
     for dir in [paths::wal_dir(dir), paths::blobs_dir(dir)] {
         disk.create_dir_all(&dir).expect("a directory");
@@ -185,22 +185,22 @@ fn nobody_removes_a_segment_while_it_is_kept() {
     assert_eq!(changes_of(&|| assert!(kept.remove_all())), 3);
 }
 
-const RESERVE_BYTES: u64 = 3 << 10;
+pub(super) const RESERVE_BYTES: u64 = 3 << 10;
 /// With so much, half a segment is missing.
 const LITTLE_BYTES: u64 = 2 * RESERVE_BYTES - SEGMENT_BYTES / 2;
 const TICK: Duration = Duration::from_millis(250);
 
 /// A disk that is nearly full, and ten segments that may go.
-struct NearlyFull {
-    disk: Arc<Watched>,
-    kept: Arc<KeptLog>,
-    blobs: Arc<BlobRegistry>,
-    clock: SimClock,
+pub(super) struct NearlyFull {
+    pub(super) disk: Arc<Watched>,
+    pub(super) kept: Arc<KeptLog>,
+    pub(super) blobs: Arc<BlobRegistry>,
+    pub(super) clock: SimClock,
 }
 
 impl NearlyFull {
     /// Each names a large value of so many bytes that the store does not use.
-    fn new(large_bytes: u64) -> NearlyFull {
+    pub(super) fn new(large_bytes: u64) -> NearlyFull {
         let (env, disk, clock) = sim::env(1);
         with_segments(&disk, 10, large_bytes);
         let dir = Path::new(DIR);
@@ -213,12 +213,12 @@ impl NearlyFull {
         NearlyFull { disk: watched, kept, blobs, clock }
     }
 
-    fn set_free(&self, free_bytes: u64) {
+    pub(super) fn set_free(&self, free_bytes: u64) {
         self.disk.free_bytes.store(free_bytes, Ordering::Relaxed);
     }
 
     /// So many segments are left by who looks.
-    fn left(&self) -> usize {
+    pub(super) fn left(&self) -> usize {
         self.blobs.observe_space();
         self.count()
     }
@@ -307,6 +307,78 @@ fn what_nobody_removes_any_more_is_no_room() {
     store.disk.disk.clear_faults();
     assert_eq!(before - room(), SEGMENT_BYTES + (1 << 20), "of a segment and of its large value");
     assert_eq!(bytes - store.kept.statistics().bytes, SEGMENT_BYTES, "the large value is still there");
+}
+
+/// It was, once the store did not use it any more.
+#[test]
+fn what_nobody_removes_any_more_is_no_room_once_it_is_not_used_either() {
+    let mut sizes = KeptSizes::default();
+    sizes.add_large(1, 1 << 20);
+    sizes.set_stuck(1);
+    sizes.set_unused(1);
+    assert_eq!((sizes.bytes(), sizes.room_bytes()), (1 << 20, 0));
+    sizes.remove_large(1);
+    assert_eq!((sizes.bytes(), sizes.room_bytes()), (0, 0));
+}
+
+/// Each look removed the next segment, whose large values stayed as those of the ones before it did.
+#[test]
+fn no_more_goes_while_what_has_gone_gives_nothing_for_lack_of_descriptors() {
+    let store = NearlyFull::new(1 << 20);
+    store.disk.disk.fail_operation(0, Fault::too_many_files().on(Operation::SyncDir).sticky());
+    for _ in 0..5 {
+        assert_eq!(store.left(), 9);
+        store.clock.advance(Duration::from_nanos(SHOWS_WITHIN_NS));
+    }
+    store.disk.disk.clear_faults();
+    let larges = || store.kept.statistics().bytes >> 20;
+    assert_eq!((larges(), store.left(), larges()), (10, 9, 9), "what was left goes first");
+}
+
+/// Counts what is told.
+#[derive(Default)]
+pub(super) struct Told(pub(super) Arc<AtomicU64>);
+
+impl tracing::Subscriber for Told {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// On a disk that cannot be written any more, it was told at each look, four times a second.
+#[test]
+fn what_cannot_be_removed_is_told_once() {
+    let fault = || Fault::io().on(Operation::Remove).sticky();
+    // Whoever comes to what tells first decides for all threads whether anybody listens there.
+    let first = NearlyFull::new(0);
+    first.disk.disk.fail_operation(0, fault());
+    first.kept.remove_all();
+    let store = NearlyFull::new(0);
+    let told = Arc::new(AtomicU64::new(0));
+    let _telling = tracing::subscriber::set_default(Told(Arc::clone(&told)));
+    let look = || {
+        store.clock.advance(Duration::from_secs(2));
+        (0..10).for_each(|_| store.kept.remove_old());
+        told.load(Ordering::Relaxed)
+    };
+    store.disk.disk.fail_operation(0, fault());
+    assert_eq!((look(), store.count()), (1, 0));
+    store.disk.disk.clear_faults();
+    assert_eq!((look(), store.kept.statistics().bytes), (1, 0));
 }
 
 /// All of them went for a lack of half a large value, as only their own few bytes counted.

@@ -40,6 +40,28 @@ const DROPPED_UP_TO: u8 = 8;
 
 impl Edit {
     pub(crate) fn encode(&self) -> Vec<u8> {
+        self.encode_in_parts(usize::MAX).remove(0)
+    }
+
+    /// The same as several edits, each of at most about `bytes_max` unless one table takes more: a frame holds only so much. The
+    /// numbers are in the last, so whoever needs to know where the log begins sees that all are there.
+    pub(crate) fn encode_in_parts(&self, bytes_max: usize) -> Vec<Vec<u8>> {
+        let (mut parts, mut tables) = (Vec::new(), Vec::new());
+        for (level, meta) in &self.added {
+            let before = tables.len();
+            encode_added(*level, meta, &mut tables);
+            if before > 0 && tables.len() > bytes_max {
+                let next = tables.split_off(before);
+                parts.push(std::mem::replace(&mut tables, next));
+            }
+        }
+        let mut last = self.encode_all_but_added();
+        last.append(&mut tables);
+        parts.push(last);
+        parts
+    }
+
+    fn encode_all_but_added(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let mut number = |tag: u8, number: u64| {
             out.push(tag);
@@ -52,15 +74,6 @@ impl Edit {
         self.removed.iter().for_each(|removed| number(REMOVED, *removed));
         if self.log_begun {
             out.push(LOG_BEGUN);
-        }
-        for (level, meta) in &self.added {
-            // What knows of no expiry can read on for as long as there is none.
-            let tag = if meta.expiries.is_empty() { ADDED } else { ADDED_EXPIRING };
-            out.extend_from_slice(&[tag, *level as u8]);
-            meta.encode(&mut out);
-            if tag == ADDED_EXPIRING {
-                meta.expiries.encode(&mut out);
-            }
         }
         out
     }
@@ -98,6 +111,16 @@ impl Edit {
             }
         }
         Some(edit)
+    }
+}
+
+fn encode_added(level: usize, meta: &TableMeta, out: &mut Vec<u8>) {
+    // What knows of no expiry can read on for as long as there is none.
+    let tag = if meta.expiries.is_empty() { ADDED } else { ADDED_EXPIRING };
+    out.extend_from_slice(&[tag, level as u8]);
+    meta.encode(out);
+    if tag == ADDED_EXPIRING {
+        meta.expiries.encode(out);
     }
 }
 

@@ -19,8 +19,11 @@ const ALLOCATE_BYTES: u64 = 256 << 10;
 
 /// The name of a manifest is shorter.
 const CURRENT_BYTES_MAX: u64 = 64;
-/// A manifest is replaced once it is twice as long as the one edit that holds the whole state, or sixteen MiB.
-const MANIFEST_BYTES_MAX: u64 = 4 * PAYLOAD_BYTES_MAX as u64;
+/// A manifest is replaced once it is twice as long as the edits that hold the whole state, or sixteen MiB. The keys of that are in
+/// memory, so no store has as much.
+const MANIFEST_BYTES_MAX: u64 = 256 * PAYLOAD_BYTES_MAX as u64;
+/// The whole state is written in edits of about so many bytes: one table of each takes more, at most.
+const PART_BYTES: usize = if cfg!(test) { 1 << 10 } else { PAYLOAD_BYTES_MAX / 16 };
 
 /// The state that a manifest describes once all its edits are applied.
 #[derive(Debug, Default)]
@@ -51,14 +54,14 @@ pub(crate) struct Manifest {
     first_wal: u64,
     first_sequence: u64,
     dropped_up_to: Option<u64>,
-    /// The length of the first edit, which holds the whole state.
+    /// The length up to the end of the first edits, which hold the whole state.
     everything_bytes: u64,
     /// The manifest that `CURRENT` may still name after a crash.
     replaced: Option<PathBuf>,
 }
 
 impl Manifest {
-    /// Begins a new manifest with everything in one edit, and lets `CURRENT` name it.
+    /// Begins a new manifest with everything in its first edits, and lets `CURRENT` name it.
     pub(crate) fn create(
         disk: &dyn Disk,
         dir: &Path,
@@ -110,7 +113,11 @@ impl Manifest {
         let header = header.encode(LogKind::Manifest);
         self.file.write_all_at(&header, 0).map_err(Error::io_at("write", &self.path, 0))?;
         self.offset = header.len() as u64;
-        self.append(everything)?;
+        // Nothing names the file before all of them are durable.
+        for part in everything.encode_in_parts(PART_BYTES) {
+            self.append_frame(&part)?;
+        }
+        self.take_over_numbers(everything);
         self.everything_bytes = self.offset;
         Ok(())
     }
@@ -120,7 +127,7 @@ impl Manifest {
         self.offset > bytes_max.max(self.everything_bytes * 2)
     }
 
-    /// Everything in one edit, with these tables, of a store that is open: so its log was begun.
+    /// Everything as one edit, with these tables, of a store that is open: so its log was begun.
     pub(crate) fn everything(&self, next_file: u64, tables: Vec<(usize, TableMeta)>) -> Edit {
         Edit {
             next_file: Some(next_file),
@@ -183,9 +190,14 @@ impl Manifest {
 
     /// Appends an edit and makes it durable. After a failure it is unknown what is on disk: the caller poisons the store.
     pub(crate) fn append(&mut self, edit: &Edit) -> Result<(), Error> {
-        let payload = edit.encode();
+        self.append_frame(&edit.encode())?;
+        self.take_over_numbers(edit);
+        Ok(())
+    }
+
+    fn append_frame(&mut self, payload: &[u8]) -> Result<(), Error> {
         let (sequence, durable) = (self.sequence + 1, self.sequence);
-        encode_frame(&mut self.frame, self.log, sequence, durable, std::iter::once(payload.as_slice()));
+        encode_frame(&mut self.frame, self.log, sequence, durable, std::iter::once(payload));
         self.file.write_all_at(&self.frame, self.offset).map_err(Error::io_at(
             "write",
             &self.path,
@@ -194,10 +206,13 @@ impl Manifest {
         self.file.sync_data().map_err(Error::io("sync", &self.path))?;
         self.offset += self.frame.len() as u64;
         self.sequence = sequence;
+        Ok(())
+    }
+
+    fn take_over_numbers(&mut self, edit: &Edit) {
         self.first_wal = edit.first_wal.unwrap_or(self.first_wal);
         self.first_sequence = edit.first_sequence.unwrap_or(self.first_sequence);
         self.dropped_up_to = self.dropped_up_to.max(edit.dropped_up_to);
-        Ok(())
     }
 }
 
@@ -229,8 +244,8 @@ pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Recove
     let number = name.strip_suffix('\n').and_then(|name| paths::parse(name, "manifest-", ""));
     let number = number.ok_or_else(|| corrupt(format!("{name:?}")))?;
     let path = dir.join(paths::manifest_name(number));
-    match read_file(disk, &path, MANIFEST_BYTES_MAX) {
-        Ok(bytes) => replay(&path, number, bytes).map(Some),
+    match LogBytes::open(disk, path.clone(), MANIFEST_BYTES_MAX) {
+        Ok(bytes) => replay(number, bytes).map(Some),
         // A manifest stays until another is durable and named.
         Err(Error::Io { kind: std::io::ErrorKind::NotFound, .. }) => {
             Err(Error::Missing { path, although: "CURRENT names it".to_owned() })
@@ -240,10 +255,10 @@ pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Recove
 }
 
 /// Applies all edits of a manifest.
-pub(crate) fn replay(path: &Path, number: u64, bytes: Vec<u8>) -> Result<Recovered, Error> {
-    let mut bytes = LogBytes::of(path, bytes);
+pub(crate) fn replay(number: u64, mut bytes: LogBytes) -> Result<Recovered, Error> {
+    let path = bytes.path().clone();
     let corrupt = |offset: u64, what, expected: &str, found: &str| Error::Corruption {
-        path: path.into(),
+        path: path.clone(),
         offset,
         what,
         expected: expected.to_owned(),
@@ -309,20 +324,5 @@ impl Recovered {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_that_is_too_long_to_be_ours_is_not_read() {
-        let (_, disk, _) = ladoga_env::sim::env(1);
-        let path = Path::new("/CURRENT");
-        disk.open(path, OpenMode::CreateNew).expect("room").write_all_at(&[7; 65], 0).expect("room");
-        assert_eq!(read_file(&disk, path, 65).expect("a file").len(), 65);
-        let error = read_file(&disk, path, 64).expect_err("too long");
-        assert_eq!(
-            error.to_string(),
-            "/CURRENT is corrupt at offset 64: file length: expected at most 64 bytes, found 65 bytes"
-        );
-        assert!(matches!(read_manifest(&disk, Path::new("/")), Err(Error::Corruption { .. })));
-    }
-}
+#[path = "manifest_tests.rs"]
+mod tests;

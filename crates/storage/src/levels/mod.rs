@@ -4,6 +4,8 @@ mod edit;
 mod fences;
 mod manifest;
 
+use std::ops::Range;
+use std::slice;
 use std::sync::Arc;
 
 use ladoga_model::Version;
@@ -95,6 +97,18 @@ impl Levels {
     #[inline]
     pub(crate) fn table_of(&self, level: usize, key: &[u8]) -> Option<&Arc<Table>> {
         self.fences[level].find(&self.levels[level], key)
+    }
+
+    /// The tables of these levels in which `key` is to be looked for: all of level 0, and of each other level the one that can hold it.
+    pub(crate) fn tables_for<'a>(
+        &'a self,
+        key: &'a [u8],
+        levels: Range<usize>,
+    ) -> impl Iterator<Item = &'a Arc<Table>> {
+        levels.flat_map(move |level| match level {
+            0 => &self.levels[0],
+            _ => self.table_of(level, key).map_or(&[][..], slice::from_ref),
+        })
     }
 
     /// The next table from `place` on that can have a newer cell of `key` than `best`: level 0 from the newest on, then

@@ -92,11 +92,6 @@ impl Memtable {
         self.flushed.get().filter(|_| is_complete).map(Vec::as_slice)
     }
 
-    /// Of its records alone, without the buckets by which they are found: no more than the budget has for a memtable.
-    pub(crate) fn record_bytes(&self) -> u64 {
-        self.arena.used() as u64
-    }
-
     pub(crate) fn used_bytes(&self) -> u64 {
         (self.arena.used() + self.buckets.len() * 4) as u64
     }
@@ -228,6 +223,11 @@ impl Memtable {
 /// The least that an arena can be.
 const EMPTY_BYTES: usize = 64;
 
+/// What the buckets take by which a memtable finds its records, beside those.
+pub(crate) const fn bucket_bytes(capacity: usize) -> u64 {
+    ((capacity / BYTES_PER_BUCKET).next_power_of_two() * size_of::<AtomicU32>()) as u64
+}
+
 /// The memory of a memtable without its records. What was used before is in the page tables already.
 pub(crate) struct Spare {
     arena: Arena,
@@ -237,7 +237,7 @@ pub(crate) struct Spare {
 
 impl Spare {
     fn new(capacity: usize) -> Spare {
-        let buckets = (capacity / BYTES_PER_BUCKET).next_power_of_two();
+        let buckets = bucket_bytes(capacity) as usize / size_of::<AtomicU32>();
         Spare { arena: Arena::new(capacity), buckets: zeroed_words(buckets) }
     }
 

@@ -175,3 +175,41 @@ fn a_store_to_which_values_with_a_ttl_are_written_for_long_stays_as_large_as_tho
     drop(engine);
     machine.assert_sound("dropped");
 }
+
+/// A store whose values come down to the last level.
+fn deep() -> (Machine, Engine) {
+    let options = tiny_options(Durability::Never);
+    open(Options { tombstone_age_ms_min: Some(AGE_MS), level_1_bytes: Some(1), ..options })
+}
+
+fn records(engine: &Engine) -> u64 {
+    engine.statistics().levels.iter().map(|level| level.records).sum()
+}
+
+/// No compaction ever came to them from above: they stayed for ever, in ever more tables that ranges had to step over.
+#[test]
+fn what_is_left_of_old_keys_in_the_last_level_goes() {
+    const TTL_MS: u64 = 600_000;
+    let (machine, engine) = deep();
+    for n in 0..600 {
+        later(&machine, 100);
+        write(&engine, &[expiring(&machine, format!("log:{n:05}"), 300, TTL_MS)]).unwrap();
+    }
+    flush(&engine);
+    let last = |engine: &Engine| engine.statistics().levels[6].records;
+    assert!(last(&engine) > 300, "{:?}", engine.statistics().levels);
+    // Some of the same keys in memory, in which what is left has to stay, and may go once they are in tables.
+    for n in 0..20 {
+        write(&engine, &[expiring(&machine, format!("log:{n:05}"), 1, 100 * TTL_MS)]).unwrap();
+    }
+    later(&machine, TTL_MS + 120_000);
+    settle(&engine).unwrap();
+    assert_eq!(engine.statistics().expired_values, 600);
+    later(&machine, TTL_MS);
+    settle(&engine).unwrap();
+    assert!(records(&engine) <= 20, "{:?}", engine.statistics().levels);
+    flush(&engine);
+    assert!(records(&engine) <= 20, "{:?}", engine.statistics().levels);
+    drop(engine);
+    machine.assert_sound("dropped");
+}

@@ -164,7 +164,7 @@ fn one_batch_that_is_too_large_fails_alone() {
         }
         let refused = engine.write_group(&[batch]);
         assert!(
-            matches!(refused, Err(Error::BatchTooLarge { bytes, bytes_max }) if bytes > bytes_max),
+            matches!(refused, Err(Error::BatchTooLarge { bytes, bytes_max, .. }) if bytes > bytes_max),
             "{refused:?}"
         );
     };

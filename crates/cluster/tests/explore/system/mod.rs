@@ -26,6 +26,8 @@ enum Purpose {
         attempts: usize,
         /// Those that may have left a cell somewhere.
         ballots: Ballots<Output>,
+        /// Whether a promise keeps the newest cell away from a replica that lacks it: only a newer one gets past that.
+        is_kept_out: bool,
     },
     /// That this request, which met a promise, perhaps this one, need not wait for it any longer.
     TakeOver {
@@ -227,7 +229,8 @@ impl System {
             Ask::Delete => self.write(request, first_attempt(scenario), None),
             Ask::CompareAndSet(..) | Ask::Increment => {
                 let (attempts, ballots) = (scenario.attempts, Ballots::new(None));
-                self.requests[request].purpose = Purpose::Conditional { input, attempts, ballots };
+                self.requests[request].purpose =
+                    Purpose::Conditional { input, attempts, ballots, is_kept_out: false };
                 self.propose(scenario, request);
             }
         }

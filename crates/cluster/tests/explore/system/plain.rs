@@ -86,7 +86,7 @@ impl System {
                 }
                 ReadStep::Decided(Err(error)) => {
                     let is_fenced = error.failures.iter().any(|&(_, failure)| failure == Failure::Fenced);
-                    self.has_not_read(request, is_fenced);
+                    self.has_not_read(scenario, request, is_fenced);
                 }
                 ReadStep::Repair(to, cell) => {
                     let held = Held::of(&cell);
@@ -106,8 +106,9 @@ impl System {
         }
     }
 
-    fn has_not_read(&mut self, request: usize, is_fenced: bool) {
+    fn has_not_read(&mut self, scenario: &Scenario, request: usize, is_fenced: bool) {
         match self.requests[request].purpose {
+            Purpose::Conditional { .. } if is_fenced => self.decide_past_fence(scenario, request),
             // It has written nothing.
             Purpose::Conditional { .. } => self.has_not_happened(request),
             _ if is_fenced => {

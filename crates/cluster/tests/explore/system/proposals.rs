@@ -151,8 +151,8 @@ impl System {
     ) {
         let is_sure = is_stable || scenario.bug == Some(Bug::RefusesUnstable);
         let decision = match &mut self.requests[request].purpose {
-            Purpose::Conditional { input, ballots, .. } => {
-                decide(scenario, (*input, ballots), newest, (is_stable, is_sure))
+            Purpose::Conditional { input, ballots, is_kept_out, .. } => {
+                decide(scenario, (*input, ballots, *is_kept_out), newest, (is_stable, is_sure))
             }
             _ if scenario.bug == Some(Bug::TakesOverByRelease) => Decision::GiveWay,
             _ => Decision::Write(newest.and_then(|held| held.value), Some(Output::Done)),
@@ -202,7 +202,8 @@ impl System {
             self.observe(request, newest);
         }
         let is_void = self.is_void(request);
-        let Purpose::Conditional { attempts, ballots, .. } = &mut self.requests[request].purpose else {
+        let Purpose::Conditional { attempts, ballots, is_kept_out, .. } = &mut self.requests[request].purpose
+        else {
             return self.has_taken_over(scenario, request);
         };
         match outcome {
@@ -212,6 +213,7 @@ impl System {
                     self.given_up.extend(ballots.versions());
                 }
                 ballots.buried();
+                *is_kept_out = false;
                 if is_void || output.is_some() {
                     return self.over(request, output.filter(|_| !is_void));
                 }
@@ -227,7 +229,7 @@ impl System {
         let goes_on = !matches!(outcome, Err(ProposalError::TooFew { may_have_happened: false, .. }));
         if goes_on && *attempts > 0 {
             self.propose(scenario, request);
-        } else if ballots.is_empty() {
+        } else if !ballots.carry_something() {
             self.has_not_happened(request);
         } else {
             self.over(request, None);
@@ -252,6 +254,19 @@ impl System {
         }
     }
 
+    /// A promise keeps what a read found away from a replica that lacks it. It has written nothing.
+    pub(super) fn decide_past_fence(&mut self, scenario: &Scenario, request: usize) {
+        let Purpose::Conditional { attempts, is_kept_out, .. } = &mut self.requests[request].purpose else {
+            return;
+        };
+        *is_kept_out = true;
+        if *attempts > 0 {
+            self.propose(scenario, request);
+        } else {
+            self.has_not_happened(request);
+        }
+    }
+
     /// The client is told that it is to try again, and that nothing happened: so nobody may ever see anything of it.
     pub(super) fn has_not_happened(&mut self, request: usize) {
         self.history[request].input = Input::Read;
@@ -261,7 +276,7 @@ impl System {
 
 fn decide(
     scenario: &Scenario,
-    (input, ballots): (Input, &mut Ballots<Output>),
+    (input, ballots, is_kept_out): (Input, &mut Ballots<Output>, bool),
     newest: Option<Held>,
     (is_stable, is_sure): (bool, bool),
 ) -> Decision {
@@ -277,6 +292,8 @@ fn decide(
     match Register(value).obey(input) {
         // What is left is to be buried.
         (_, Output::Refused) if !ballots.is_empty() => Decision::Write(value, None),
+        // A read would meet the promise again.
+        (_, Output::Refused) if is_kept_out && !is_stable => Decision::Write(value, None),
         (_, Output::Refused) if is_sure => Decision::Refuse,
         (_, Output::Refused) => Decision::Read,
         (Register(next), output) => Decision::Write(next, Some(output)),

@@ -4,12 +4,13 @@ use ladoga_service::{Context, KeyChange, KeyValue, KeyWrite, NotWritten};
 
 use super::super::value::Room;
 use super::audited::BatchAudit;
-use super::operation::{check_line, written_answer};
+use super::operation::{check_line, count_line, written_answer};
 use crate::auth::{Caller, PendingLine};
 use crate::connection::{Core, Link};
 use crate::http::{
     Answer, BatchAction, BatchOperation, CutLine, LINE_BYTES_MAX, LineAnswer, LineCutter, NDJSON, Refusal,
 };
+use crate::slow::waiting_ns;
 
 /// Operations that can happen all or none.
 const OPERATIONS_MAX: usize = 1_000;
@@ -35,9 +36,12 @@ pub(super) async fn carry_out<K: KeyValue>(
     audit: Option<&BatchAudit>,
 ) -> Result<Answer, Refusal> {
     let mut room = Room::new(core, link);
-    let lines = read_lines(link, &mut room).await?;
+    let (read, waited_ns) = waiting_ns(&*core.clock, read_lines(link, &mut room)).await;
+    // What it waited for room while it was read was counted as that.
+    link.asked.waited(|waits| waits.body_ns = waited_ns.saturating_sub(waits.admission_ns));
+    let lines = read?;
     let mut audited = Vec::new();
-    let admitted = Admitted { caller: link.caller().map(|caller| caller.clone()), audit };
+    let admitted = Admitted { core, caller: link.caller().map(|caller| caller.clone()), audit };
     if let Some(caller) = &admitted.caller {
         // The first was paid for with the batch.
         caller.charge_requests(core.clock.monotonic_ns(), (lines.len() as u64).saturating_sub(1));
@@ -127,6 +131,7 @@ fn end_all(audited: AuditedLines, status: StatusCode) {
 
 /// Whose lines they are, and what the audit log has of them.
 struct Admitted<'a> {
+    core: &'a Core,
     caller: Option<Caller>,
     audit: Option<&'a BatchAudit>,
 }
@@ -164,6 +169,7 @@ fn write_of(
     let operation = BatchOperation::parse(&line).map_err(Refusal::bad_request)?;
     *audited = admitted.audit.and_then(|audit| audit.begin(&operation));
     admitted.caller.as_ref().map_or(Ok(()), |caller| check_line(caller, &operation))?;
+    count_line(admitted.core, &operation);
     let BatchOperation { key, action } = operation;
     let (precondition, change) = match action {
         // What is kept outside of memory has no place in one update of several keys.

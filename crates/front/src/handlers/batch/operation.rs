@@ -12,6 +12,7 @@ use ladoga_service::{Context, Error, KeyValue, Lookup, Precondition, StoredCell,
 use super::super::call::check_majority;
 use super::audited::BatchAudit;
 use crate::auth::Caller;
+use crate::connection::Core;
 use crate::door::Door;
 use crate::http::{BatchAction, BatchOperation, Conditions, LineAnswer, ReadVerdict, Refusal};
 
@@ -65,9 +66,8 @@ impl<K: KeyValue> LineCall<K> {
         if let Err(refusal) = self.admit(&operation) {
             return LineBegun::Served(refusal.into());
         }
+        count_line(&self.door.core, &operation);
         let BatchOperation { key, action } = operation;
-        let kind = if matches!(action, BatchAction::Get(_)) { AccessKind::Read } else { AccessKind::Write };
-        self.door.core.count_access(kind, &key);
         let begun = match action {
             BatchAction::Get(conditions) => Ok(self.get(&key, conditions)),
             BatchAction::Put { value, ttl, precondition } => self.put(key, value, (precondition, ttl)),
@@ -161,6 +161,12 @@ pub(super) fn check_line(caller: &Caller, operation: &BatchOperation) -> Result<
         BatchAction::Increment { .. } => Scopes::of(&[Scope::Read, Scope::Write]),
     };
     caller.check(needed).and_then(|()| caller.check_key(&operation.key)).map_err(Refusal::denied)
+}
+
+/// A client asks for the key of a line that it may ask for.
+pub(super) fn count_line(core: &Core, operation: &BatchOperation) {
+    let is_read = matches!(operation.action, BatchAction::Get(_));
+    core.count_access(if is_read { AccessKind::Read } else { AccessKind::Write }, &operation.key);
 }
 
 pub(super) fn written_answer(status: StatusCode, version: Version) -> LineAnswer {

@@ -104,10 +104,11 @@
     const [from, to] = panel.range;
     const inside = (at) => at >= from && at < to;
     const chosen = valuesOf(panel, inside);
-    if (panel.against) panel.flame.show(chosen, valuesOf(panel, (at) => !inside(at)), noiseOf(panel, inside));
+    const noise = panel.against ? noiseOf(panel, inside) : null;
+    if (noise) panel.flame.show(chosen, valuesOf(panel, (at) => !inside(at)), noise);
     else panel.flame.show(chosen);
-    words.textContent = inWords(number, panel.range) +
-      (panel.against ? ". Red takes a larger share here than in the rest of the run, blue a smaller one, grey is within noise." : ".");
+    words.textContent = inWords(number, panel.range) + "." +
+      (noise ? " " + (noise.tooFew || "Red takes a larger share here than in the rest of the run, blue a smaller one, grey is within noise.") : "");
   }
 
   // Of requests, and of the samples of each profile.

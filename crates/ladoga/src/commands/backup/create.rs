@@ -1,7 +1,7 @@
 use std::io::Write;
 
-use ladoga_backup::{Backup, Error, LogPosition, NodeBackup, Repository, Taken, Writing};
-use ladoga_env::Env;
+use ladoga_backup::{Backup, Error, Listing, LogPosition, Repository, Taken, Writing};
+use ladoga_env::{Clock, Env};
 
 use super::super::{Failure, complain, counted, node_url, output_of_work};
 use super::Shown;
@@ -15,6 +15,9 @@ use crate::backup_arguments::{BackupRate, CreateBackupArguments};
 use crate::client::Url;
 use crate::settings::{format_size, raise_descriptor_limit};
 
+/// Between two nodes' files, logs are fetched again if the last time was so long ago.
+const LOGS_AGAIN_NS: u64 = 10 * 60 * 1_000_000_000;
+
 /// Takes a backup.
 pub(super) fn create(arguments: &CreateBackupArguments) -> Result<(), Failure> {
     let url = node_url(&arguments.node)?;
@@ -22,8 +25,9 @@ pub(super) fn create(arguments: &CreateBackupArguments) -> Result<(), Failure> {
     raise_descriptor_limit();
     give_way();
     let ack = arguments.ack.map(std::num::NonZeroUsize::get);
-    let ((repository, writing), (begun_ms, cut)) =
-        turn::create(&env, &arguments.changed, || Ok((env.clock.wall_ms(), Cut::take(&url, ack)?)))?;
+    let ((repository, writing), (begun_ms, cut)) = turn::create(&env, &arguments.changed, || {
+        Ok((env.clock.wall_ms(), Cut::take(&*env.clock, &url, ack)?))
+    })?;
     let id = repository.new_id(&env)?;
     let (backup, taken) = fetch(&env, (&repository, &writing), (id, begun_ms), (cut, arguments.rate))?;
     tell(&backup, taken)
@@ -35,35 +39,82 @@ fn fetch(
     (id, begun_ms): (String, u64),
     (cut, BackupRate(rate)): (Cut, BackupRate),
 ) -> Result<(Backup, Taken), Failure> {
-    let Cut { cluster, ack, nodes: checkpoints, missing } = cut;
-    let (mut nodes, mut taken) = (Vec::new(), Taken::default());
-    for (name, url, mut checkpoint) in checkpoints {
-        let listing = checkpoint.listing()?;
-        let of = (name.as_str(), checkpoint.taken_ms);
-        let pace = Pace::new(&*env.clock, rate);
-        let end = LogEnd::of(&name, &url, &checkpoint);
-        // The files may take longer than the node keeps its log. How far that is is noted once all of them are there.
-        let early = position(repository, writing, end.as_ref(), (0, pace))?;
-        let mut shown = Shown::new("fetched");
-        let mut source = Paced::new(&mut checkpoint, pace);
-        let (mut node, cost) =
-            repository.take(writing, of, &listing, &mut source, &mut |progress| shown.show(progress))?;
-        drop(shown);
-        node.log = early;
-        nodes.push((node, end));
-        taken = taken.and(cost);
-    }
+    let Cut { cluster, ack, nodes: checkpoints, missing, .. } = cut;
+    let mut parts = checkpoints.into_iter().map(NodeToFetch::of).collect::<Result<Vec<_>, Failure>>()?;
+    repository.expect_room_for(parts.iter().map(|part| (part.of_node(), &part.listing)))?;
+    let mut taken = Taken::default();
+    let mut nodes = Vec::new();
+    fetch_in_turn(
+        &*env.clock,
+        &mut parts,
+        |part| {
+            let pace = Pace::new(&*env.clock, rate);
+            // How far that is is noted once all of the files are there.
+            part.log = position(repository, writing, part.end.as_ref(), (0, pace))?.or(part.log.take());
+            Ok(())
+        },
+        |part| {
+            let mut shown = Shown::new("fetched");
+            let of = (&*part.name, part.checkpoint.taken_ms);
+            let mut source = Paced::new(&mut part.checkpoint, Pace::new(&*env.clock, rate));
+            let mut show = |progress| shown.show(progress);
+            let (node, cost) = repository.take(writing, of, &part.listing, &mut source, &mut show)?;
+            nodes.push(node);
+            taken = taken.and(cost);
+            Ok(())
+        },
+    )?;
     let pace = Pace::new(&*env.clock, rate);
-    let reaches_ms_max = reaches_ms_max(nodes.iter().filter_map(|(_, end)| end.as_ref()));
-    let with_log = |(mut node, end): (NodeBackup, Option<LogEnd>)| {
-        node.log = position(repository, writing, end.as_ref(), (reaches_ms_max, pace))?.or(node.log);
-        Ok(node)
-    };
-    let nodes = nodes.into_iter().map(with_log).collect::<Result<Vec<NodeBackup>, Failure>>()?;
+    let reaches_ms_max = reaches_ms_max(parts.iter().filter_map(|part| part.end.as_ref()));
+    for (node, part) in nodes.iter_mut().zip(parts) {
+        node.log = position(repository, writing, part.end.as_ref(), (reaches_ms_max, pace))?.or(part.log);
+    }
     let ended_ms = env.clock.wall_ms();
     let backup = Backup { id, begun_ms, ended_ms, cluster, ack: ack as u32, missing, nodes };
     repository.publish(writing, &backup)?;
     Ok((backup, taken))
+}
+
+/// What there is to fetch of a node.
+struct NodeToFetch {
+    name: String,
+    checkpoint: Checkpoint,
+    listing: Listing,
+    end: Option<LogEnd>,
+    /// Where the checkpoint ends in the log that was fetched so far.
+    log: Option<LogPosition>,
+}
+
+impl NodeToFetch {
+    fn of((name, url, mut checkpoint): (String, Url, Checkpoint)) -> Result<NodeToFetch, Failure> {
+        let listing = checkpoint.listing()?;
+        let end = LogEnd::of(&name, &url, &checkpoint);
+        Ok(NodeToFetch { name, checkpoint, listing, end, log: None })
+    }
+
+    /// Whose checkpoint it is, and of when.
+    const fn of_node(&self) -> (&str, u64) {
+        (self.name.as_str(), self.checkpoint.taken_ms)
+    }
+}
+
+/// Fetches the files of one node after the other. The logs of all come before: the files of all may take longer than any keeps its log.
+/// For the same reason they come again before the files of a node if the last time was long ago; each time costs each node a flush.
+fn fetch_in_turn<P>(
+    clock: &dyn Clock,
+    parts: &mut [P],
+    mut fetch_log: impl FnMut(&mut P) -> Result<(), Failure>,
+    mut fetch_files: impl FnMut(&mut P) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut logs_due_ns = 0;
+    for place in 0..parts.len() {
+        if place == 0 || clock.monotonic_ns() >= logs_due_ns {
+            parts.iter_mut().try_for_each(&mut fetch_log)?;
+            logs_due_ns = clock.monotonic_ns() + LOGS_AGAIN_NS;
+        }
+        fetch_files(&mut parts[place])?;
+    }
+    Ok(())
 }
 
 /// Where a checkpoint ends in the log that its node keeps.
@@ -133,3 +184,7 @@ fn tell(backup: &Backup, taken: Taken) -> Result<(), Failure> {
     let verb = if kept == 1 { "was" } else { "were" };
     Ok(writeln!(output_of_work(), "{}  {size}; {new} of {copied} copied, {kept} {verb} there", backup.id)?)
 }
+
+#[cfg(test)]
+#[path = "create_tests.rs"]
+mod tests;

@@ -57,7 +57,7 @@ impl<'c> Logs<'c> {
             let other = || "it is of another cluster, or knows other nodes".to_owned();
             if is_expected { Ok((of, told)) } else { Err(other()) }
         };
-        let begun = of_all(&nodes, (own, Ok((url.clone(), told))), (ack, REST_WAIT), begin, lives(url));
+        let begun = of_all(&nodes, Some((own, Ok((url.clone(), told)))), (ack, REST_WAIT), begin, lives(url));
         let mut logs = Logs { all, ack, nodes: Vec::new(), missing: Vec::new(), reaches_ms_max: u64::MAX };
         let mut reaches = Vec::new();
         for (name, begun) in nodes.iter().zip(begun) {
@@ -85,9 +85,10 @@ impl<'c> Logs<'c> {
         for (name, mut log) in std::mem::take(&mut self.nodes) {
             let (shipped, done) = repository.ship(writing, (&name, self.reaches_ms_max), &mut log);
             tell_gaps(&shipped);
+            // What came counts also if what follows did not.
+            (segments, bytes) = (segments + shipped.segments, bytes + shipped.bytes);
             match done {
                 Ok(()) => {
-                    (segments, bytes) = (segments + shipped.segments, bytes + shipped.bytes);
                     if shipped.is_whole {
                         broken += usize::from(!shipped.gaps.is_empty());
                     } else {

@@ -110,14 +110,14 @@ fn run_steps(steps: &[Step], workspace: &Workspace, out: &mut dyn Write) -> Task
         let elapsed = started.elapsed();
         let verdict = match &result {
             Ok(Outcome::Passed) => "passed".to_owned(),
-            Ok(Outcome::PassedInPart(skipped)) => format!("passed, but skipped: {skipped}"),
+            Ok(Outcome::PassedBut(what)) => format!("passed, but {what}"),
             Ok(Outcome::Skipped(reason)) => format!("skipped: {reason}"),
             Err(reason) => format!("FAILED: {reason}"),
         };
         let _ = writeln!(out, "<== {}: {verdict} ({:.1} s)\n", step.name, elapsed.as_secs_f64());
         table.push_str(&row(step.name, &verdict, Some(elapsed)));
         match result {
-            Ok(Outcome::Passed | Outcome::PassedInPart(_)) => passed += 1,
+            Ok(Outcome::Passed | Outcome::PassedBut(_)) => passed += 1,
             Ok(Outcome::Skipped(_)) => skipped += 1,
             Err(reason) => failure = Some(format!("step {} failed: {reason}", step.name)),
         }
@@ -166,7 +166,8 @@ mod tests {
 
     #[test]
     fn steps_that_pass_or_are_skipped_pass_the_run() {
-        let in_part: fn(&Workspace) -> TaskResult = |_| Ok(Outcome::PassedInPart("two tests".to_owned()));
+        let in_part: fn(&Workspace) -> TaskResult =
+            |_| Ok(Outcome::PassedBut("skipped: two tests".to_owned()));
         let steps = [("one", PASSES), ("two", SKIPS), ("three", in_part)];
         let (result, text) = printed(&steps.map(|(name, run)| Step { name, run }));
         assert_eq!(result, Ok(Outcome::Passed));

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::cargo;
 use crate::workspace::Workspace;
-use crate::{Outcome, TaskResult, cargo};
 
 /// All that is tested, in one build: also what is not built by default.
 pub(crate) const WHICH: [&str; 3] = ["--workspace", "--features", "ladoga/otel"];
@@ -19,7 +19,7 @@ pub(crate) const WHICH: [&str; 3] = ["--workspace", "--features", "ladoga/otel"]
 const LONGEST: [&str; 4] = ["cassandra", "cluster", "engine", "lab"];
 
 /// The longest takes three minutes, and ten beside others on a slow machine.
-const PROGRAM_TIME_MAX: Duration = Duration::from_mins(30);
+pub(crate) const PROGRAM_TIME_MAX: Duration = Duration::from_mins(30);
 const POLLED_EVERY: Duration = Duration::from_millis(20);
 
 /// The last member of a profile that builds tests, and of one that does not.
@@ -32,6 +32,13 @@ pub(crate) struct Program {
     /// What a person knows it by.
     pub(crate) name: String,
     pub(crate) command: Command,
+}
+
+/// A program that failed, with what it printed.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) program: Program,
+    pub(crate) output: String,
 }
 
 /// Builds the test programs, in the order in which they are to be run.
@@ -85,16 +92,16 @@ fn member<'a>(object: &'a str, name: &str) -> Option<&'a str> {
     rest.split_once('"').map(|(text, _)| text)
 }
 
-/// Runs all programs, whatever fails, so many at a time. What one prints is kept in `folder` and comes in one piece when it ends.
+/// Runs all programs, whatever fails, so many at a time, and answers those that failed. What one prints is kept in `folder` and comes
+/// in one piece when it ends.
 pub(crate) fn run_all(
     programs: Vec<Program>,
     at_a_time: usize,
     folder: &Path,
     out: &Mutex<impl Write + Send>,
-) -> TaskResult {
+) -> Result<Vec<Failed>, String> {
     let why = |error: io::Error| format!("{}: {error}", folder.display());
     std::fs::create_dir_all(folder).map_err(why)?;
-    let total = programs.len();
     let queue = Mutex::new(programs.into_iter().enumerate().collect::<VecDeque<_>>());
     let failed = Mutex::new(Vec::new());
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
@@ -102,40 +109,34 @@ pub(crate) fn run_all(
         for _ in 0..at_a_time {
             scope.spawn(|| {
                 while let Some((index, program)) = next() {
-                    if let Err(name) = run(program, &folder.join(format!("{index}.txt")), out) {
-                        failed.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+                    if let Err(program) = run(program, &folder.join(format!("{index}.txt")), out) {
+                        failed.lock().unwrap_or_else(PoisonError::into_inner).push(program);
                     }
                 }
             });
         }
     });
     let mut failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    failed.sort_unstable();
-    if failed.is_empty() {
-        return Ok(Outcome::Passed);
-    }
-    Err(format!("{} of {total} test programs failed: {}", failed.len(), failed.join(", ")))
+    failed.sort_by(|one: &Failed, other| one.program.name.cmp(&other.program.name));
+    Ok(failed)
 }
 
-/// Runs a program, and prints what it printed. The error is its name.
-fn run(
-    Program { name, command }: Program,
-    output: &Path,
-    out: &Mutex<impl Write + Send>,
-) -> Result<(), String> {
+/// Runs a program, and prints what it printed.
+fn run(mut program: Program, output: &Path, out: &Mutex<impl Write + Send>) -> Result<(), Failed> {
     let started = Instant::now();
-    let result = run_into(command, output, PROGRAM_TIME_MAX);
+    let result = run_into(&mut program.command, output, PROGRAM_TIME_MAX);
     let seconds = started.elapsed().as_secs_f64();
     let verdict = result.as_ref().map_or_else(|why| format!("FAILED: {why}"), |()| "passed".to_owned());
     let text = std::fs::read(output).unwrap_or_default();
     let mut out = out.lock().unwrap_or_else(PoisonError::into_inner);
     // A closed output is no reason to stop.
-    let _ = out.write_all(&text).and_then(|()| writeln!(out, "{name}: {verdict} ({seconds:.1} s)\n"));
-    result.map_err(|_| name)
+    let _ =
+        out.write_all(&text).and_then(|()| writeln!(out, "{}: {verdict} ({seconds:.1} s)\n", program.name));
+    result.map_err(|_| Failed { program, output: String::from_utf8_lossy(&text).into_owned() })
 }
 
 /// One that hangs ends as well, so that what it printed is seen.
-fn run_into(mut command: Command, output: &Path, at_most: Duration) -> Result<(), String> {
+pub(crate) fn run_into(command: &mut Command, output: &Path, at_most: Duration) -> Result<(), String> {
     let file = File::create(output).and_then(|file| Ok((file.try_clone()?, file)));
     let (out, err) = file.map_err(|error| format!("{}: {error}", output.display()))?;
     let child = command.stdin(Stdio::null()).stdout(out).stderr(err).spawn();
@@ -208,8 +209,12 @@ mod tests {
         assert!(marks.iter().all(|mark| mark.exists()), "all of them ran");
         let passed = run_all(programs().into_iter().take(1).collect(), 2, &folder, &out);
         std::fs::remove_dir_all(&folder).expect("a folder to remove");
-        assert_eq!(result, Err("2 of 4 test programs failed: four, two".to_owned()));
-        assert_eq!(passed, Ok(Outcome::Passed));
+        let names = |failed: Result<Vec<Failed>, String>| {
+            let names = failed.expect("a folder").into_iter().map(|failed| failed.program.name);
+            names.collect::<Vec<String>>()
+        };
+        assert_eq!(names(result), ["four", "two"]);
+        assert!(names(passed).is_empty());
         let text = String::from_utf8(out.into_inner().expect("whole")).expect("a text");
         assert!(text.contains("heard\nso\nthree: passed ("), "{text}");
         assert!(text.contains("two: FAILED: ended with exit status: 3 ("), "{text}");
@@ -220,7 +225,7 @@ mod tests {
         let output = std::env::temp_dir().join(format!("ladoga-hangs-{}", std::process::id()));
         let mut command = Command::new("sleep");
         command.arg("1000");
-        let result = run_into(command, &output, Duration::from_millis(10));
+        let result = run_into(&mut command, &output, Duration::from_millis(10));
         std::fs::remove_file(&output).expect("a file to remove");
         assert_eq!(result, Err("did not end".to_owned()));
     }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use crate::test_programs::{self, Program, WHICH};
 use crate::workspace::Workspace;
-use crate::{Outcome, TaskResult, cargo};
+use crate::{Outcome, TaskResult, again, cargo};
 
 /// Programs without which tests are skipped (`skip_without` in `tests/support/skip.rs`). If one is installed, a test that does
 /// not find it fails.
@@ -41,23 +41,34 @@ pub(crate) fn task(workspace: &Workspace) -> TaskResult {
         }
     }
     let folder = cargo::target_dir(workspace).join("test-output");
-    match test_programs::run_all(programs, cores, &folder, &Mutex::new(std::io::stdout()))? {
-        Outcome::Passed => outcome(&list),
-        other => Ok(other),
+    let total = programs.len();
+    let failed = test_programs::run_all(programs, cores, &folder, &Mutex::new(std::io::stdout()))?;
+    let (passed_again, failed) = again::run(failed, &folder);
+    if failed.is_empty() {
+        return outcome(&list, &passed_again);
     }
+    Err(format!("{} of {total} test programs failed: {}", failed.len(), failed.join(", ")))
 }
 
-/// The outcome of a run that passed, with the list of skipped tests.
-fn outcome(list: &Path) -> TaskResult {
+/// The outcome of a run that passed, with the list of skipped tests, and those that passed only when they ran again, alone.
+fn outcome(list: &Path, passed_again: &[String]) -> TaskResult {
     let text = match std::fs::read_to_string(list) {
         Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Outcome::Passed),
+        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
         Err(error) => return Err(format!("{}: cannot be read: {error}", list.display())),
     };
-    let mut lines: Vec<&str> = text.lines().collect();
-    lines.sort_unstable();
-    lines.dedup();
-    Ok(Outcome::PassedInPart(format!("{} tests\n    {}", lines.len(), lines.join("\n    "))))
+    let mut skipped: Vec<&str> = text.lines().collect();
+    skipped.sort_unstable();
+    skipped.dedup();
+    let mut told = Vec::new();
+    if !skipped.is_empty() {
+        told.push(format!("skipped: {} tests\n    {}", skipped.len(), skipped.join("\n    ")));
+    }
+    if !passed_again.is_empty() {
+        let (count, tests) = (passed_again.len(), passed_again.join("\n    "));
+        told.push(format!("{count} tests failed at first, and passed alone:\n    {tests}"));
+    }
+    Ok(if told.is_empty() { Outcome::Passed } else { Outcome::PassedBut(told.join("\n  ")) })
 }
 
 fn is_installed(tool: &str) -> bool {
@@ -72,12 +83,16 @@ mod tests {
     #[test]
     fn tests_that_were_skipped_are_named_once_each() {
         let list = std::env::temp_dir().join(format!("ladoga-skipped-{}", std::process::id()));
-        assert_eq!(outcome(&list), Ok(Outcome::Passed), "no list");
+        assert_eq!(outcome(&list, &[]), Ok(Outcome::Passed), "no list");
+        let again = ["node: a".to_owned()];
+        let busy = "1 tests failed at first, and passed alone:\n    node: a";
+        assert_eq!(outcome(&list, &again), Ok(Outcome::PassedBut(busy.to_owned())));
         std::fs::write(&list, "b: no Go\na: no browser\nb: no Go\n").expect("a file");
-        let found = outcome(&list);
+        let found = [outcome(&list, &[]), outcome(&list, &again)];
         std::fs::remove_file(&list).expect("a file to remove");
-        let expected = "2 tests\n    a: no browser\n    b: no Go";
-        assert_eq!(found, Ok(Outcome::PassedInPart(expected.to_owned())));
+        let expected = "skipped: 2 tests\n    a: no browser\n    b: no Go";
+        let both = format!("{expected}\n  {busy}");
+        assert_eq!(found, [expected.to_owned(), both].map(|told| Ok(Outcome::PassedBut(told))));
     }
 
     #[test]

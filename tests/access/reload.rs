@@ -74,10 +74,16 @@ fn a_bad_file_changes_nothing_and_is_told() {
         response.text().to_owned()
     };
     assert_eq!((failures(), &*verbose()), (0, "ready\n"));
+    // As a whole: a file that is found while it is written counts twice.
+    let replace = |text: &str| {
+        let new = tokens.path().with_extension("new");
+        fs::write(&new, text).expect("a file");
+        fs::rename(&new, tokens.path()).expect("a file that is replaced");
+    };
     let secret = &app[app.len() - 43..];
     for (number, bad) in ["[[token]]\nid = 7\n".to_owned(), good.replace("scopes", secret)].iter().enumerate()
     {
-        fs::write(tokens.path(), bad).expect("a bad file");
+        replace(bad);
         wait_until("the bad file is found", || failures() == number as u64 + 1);
         let told = verbose();
         assert!(
@@ -89,14 +95,14 @@ fn a_bad_file_changes_nothing_and_is_told() {
     }
     // What is cut off may be a token without its limits.
     for (number, cut) in ["", good.trim_end()].iter().enumerate() {
-        fs::write(tokens.path(), cut).expect("a file that is cut off");
+        replace(cut);
         wait_until("the file that is cut off is found", || failures() == number as u64 + 3);
         assert!(verbose().contains(if cut.is_empty() { "is empty" } else { "may be cut off" }));
     }
     fs::remove_file(tokens.path()).expect("a file to remove");
     wait_until("the file is missed", || failures() == 5);
     assert!(verbose().contains("cannot read"));
-    fs::write(tokens.path(), &good).expect("the good file");
+    replace(&good);
     wait_until("the good file is found", || verbose() == "ready\n");
     assert!(!node.log().contains(secret), "the log has a secret");
 }

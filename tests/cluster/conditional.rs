@@ -54,7 +54,7 @@ fn etag(response: &Response) -> String {
 /// Nodes that hold each other for frozen after a while that a test can wait for.
 pub(crate) fn impatient() -> Vec<Launch> {
     let with_timeouts = |launch: Launch| {
-        launch.env("LADOGA_PEER_TIMEOUT_MS", "2000").env("LADOGA_QUORUM_TIMEOUT_MS", "10000")
+        launch.env("LADOGA_PEER_TIMEOUT_MS", "5000").env("LADOGA_QUORUM_TIMEOUT_MS", "20000")
     };
     launches(3).into_iter().map(with_timeouts).collect()
 }
@@ -309,7 +309,7 @@ fn a_version_is_replaced_once_also_beside_plain_writes() {
 #[test]
 fn a_coordinator_that_is_killed_blocks_no_key() {
     const KEYS: usize = 40;
-    const PATIENCE: Duration = Duration::from_secs(5);
+    const PATIENCE: Duration = Duration::from_secs(15);
     let mut cluster = Cluster::launch(impatient());
     let address = cluster.nodes[2].address();
     let keys: Vec<String> = (0..KEYS).map(|n| format!("key{n}")).collect();

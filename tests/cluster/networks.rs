@@ -101,7 +101,7 @@ fn a_network_that_is_cut_one_way_holds_up_only_who_needs_it() {
 #[test]
 fn a_cable_that_is_pulled_and_put_back_loses_nothing() {
     in_a_network_of_its_own("networks::a_cable_that_is_pulled_and_put_back_loses_nothing", || {
-        let (network, mut cluster) = cluster_of(3, "2000");
+        let (network, mut cluster) = cluster_of(3, "5000");
         let mut acknowledged = Vec::new();
         for victim in 0..3 {
             network.plug(victim, false);

@@ -45,9 +45,7 @@ fn requests_in_flight_are_finished_and_new_ones_refused() {
 fn a_signal_that_comes_twice_is_one_wish() {
     let mut node = Launch::patient().start();
     let mut slow = half_a_put(&node, "slow");
-    for name in ["INT", "TERM", "INT", "TERM"] {
-        node.signal(name);
-    }
+    node.signals(&["INT", "TERM", "INT", "TERM"]);
     // Longer than signals are of one wish.
     thread::sleep(Duration::from_millis(1_500));
     assert!(!node.has_ended(), "{}", node.log());

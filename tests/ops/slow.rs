@@ -210,9 +210,9 @@ fn nothing_is_told_if_nothing_is_slow() {
 /// It takes as long as its client asks for.
 #[test]
 fn waiting_for_changes_is_not_slow() {
-    let node = Launch::new().env("LADOGA_SLOW_REQUEST", "500ms").start();
+    let node = Launch::new().env("LADOGA_SLOW_REQUEST", "2s").start();
     let mut waiting = node.connect();
-    waiting.send("GET /v0/changes HTTP/1.1\r\nHost: h\r\nPrefer: wait=1\r\n\r\n");
+    waiting.send("GET /v0/changes HTTP/1.1\r\nHost: h\r\nPrefer: wait=3\r\n\r\n");
     assert_eq!(waiting.response().status, 304);
     // It would have been told before this is answered.
     assert_eq!(waiting.request("GET", "/v0/status", None).status, 200);

@@ -223,9 +223,15 @@ impl Node {
 
     /// Sends a signal, by its name without `SIG`.
     pub(crate) fn signal(&self, name: &str) {
-        let script = format!("kill -s {name} {}", self.pid());
+        self.signals(&[name]);
+    }
+
+    /// Sends signals one right after the other, however busy the machine is.
+    pub(crate) fn signals(&self, names: &[&str]) {
+        let kill = names.iter().map(|name| format!("kill -s {name} {}", self.pid()));
+        let script = kill.collect::<Vec<String>>().join(" && ");
         let status = Command::new("sh").args(["-c", &script]).status().expect("a shell");
-        assert!(status.success(), "SIG{name} could not be sent");
+        assert!(status.success(), "SIG{names:?} could not be sent");
     }
 
     /// Whether it has ended by itself.

@@ -253,7 +253,7 @@ fn a_part_of_a_record_is_the_beginning_of_a_request() {
 #[test]
 fn a_record_that_brings_nothing_is_no_request_however_it_is_cut() {
     let (certs, port) = (Certs::of(&[HOST]), Port::claim());
-    let launch = Launch::new().env("LADOGA_REQUEST_TIMEOUT_MS", "1500");
+    let launch = Launch::new().env("LADOGA_REQUEST_TIMEOUT_MS", "3000");
     let node = certs.start(certs.with(launch.flag("--resp", &port.address().to_string()), HOST));
     let mut idle: Vec<_> = [node.address(), port.address()]
         .into_iter()
@@ -261,16 +261,18 @@ fn a_record_that_brings_nothing_is_no_request_however_it_is_cut() {
         .map(|(address, sent)| {
             let mut connection = certs.trusting().by(&[&rustls::version::TLS13]).speaking(&[]).open(address);
             let record = connection.empty_record();
-            connection.send_unencrypted(&record[..sent]);
             (connection, record, sent)
         })
         .collect();
+    for (connection, record, sent) in &mut idle {
+        connection.send_unencrypted(&record[..*sent]);
+    }
     // The parts are to arrive one after the other, and then nothing for longer than a request may take.
     thread::sleep(Duration::from_millis(150));
     for (connection, record, sent) in &mut idle {
         connection.send_unencrypted(&record[*sent..]);
     }
-    thread::sleep(Duration::from_millis(2_200));
+    thread::sleep(Duration::from_millis(4_000));
     for (number, (connection, ..)) in idle.iter_mut().enumerate() {
         if number < 3 {
             assert_eq!(connection.request("GET", &entity("a"), None).status, 404);

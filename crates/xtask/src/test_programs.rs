@@ -109,7 +109,7 @@ pub(crate) fn run_all(
         for _ in 0..at_a_time {
             scope.spawn(|| {
                 while let Some((index, program)) = next() {
-                    if let Err(program) = run(program, &folder.join(format!("{index}.txt")), out) {
+                    if let Some(program) = run(program, &folder.join(format!("{index}.txt")), out) {
                         failed.lock().unwrap_or_else(PoisonError::into_inner).push(program);
                     }
                 }
@@ -121,8 +121,8 @@ pub(crate) fn run_all(
     Ok(failed)
 }
 
-/// Runs a program, and prints what it printed.
-fn run(mut program: Program, output: &Path, out: &Mutex<impl Write + Send>) -> Result<(), Failed> {
+/// Runs a program, prints what it printed, and answers it if it failed.
+fn run(mut program: Program, output: &Path, out: &Mutex<impl Write + Send>) -> Option<Failed> {
     let started = Instant::now();
     let result = run_into(&mut program.command, output, PROGRAM_TIME_MAX);
     let seconds = started.elapsed().as_secs_f64();
@@ -132,7 +132,7 @@ fn run(mut program: Program, output: &Path, out: &Mutex<impl Write + Send>) -> R
     // A closed output is no reason to stop.
     let _ =
         out.write_all(&text).and_then(|()| writeln!(out, "{}: {verdict} ({seconds:.1} s)\n", program.name));
-    result.map_err(|_| Failed { program, output: String::from_utf8_lossy(&text).into_owned() })
+    result.err().map(|_| Failed { program, output: String::from_utf8_lossy(&text).into_owned() })
 }
 
 /// One that hangs ends as well, so that what it printed is seen.

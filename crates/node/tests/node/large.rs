@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::cluster::{Cluster, PATIENCE_MS, with_time};
 use crate::peer::{Deadline, Peer};
 
-const QUORUM_TIMEOUT_MS: u64 = 1_000;
+const QUORUM_TIMEOUT_MS: u64 = 3_000;
 /// More than one piece.
 const BYTES: usize = 600 << 10;
 const STREAM: u32 = 7;

@@ -114,7 +114,7 @@ fn a_replica_that_is_starting_and_that_nobody_waits_for_gets_a_hint() {
 
 #[test]
 fn a_replica_that_is_starting_for_too_long_is_named() {
-    let cluster = with_time(1, 300);
+    let cluster = with_time(1, 2_000);
     let peer = &cluster.peers[0];
     let large = vec![b'v'; 300 << 10];
     let put = |body: &[u8]| {

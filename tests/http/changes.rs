@@ -342,7 +342,7 @@ fn a_node_that_stops_ends_its_feeds_at_once() {
     std::thread::sleep(Duration::from_millis(200));
     let began = Instant::now();
     node.stop();
-    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_mins(1), "{:?}", began.elapsed());
     for connection in &mut connections {
         assert_eq!(connection.next_chunk().expect("an end"), None);
         connection.expect_closed();

@@ -272,7 +272,7 @@ fn a_record_that_brings_nothing_is_no_request_however_it_is_cut() {
     for (connection, record, sent) in &mut idle {
         connection.send_unencrypted(&record[*sent..]);
     }
-    thread::sleep(Duration::from_millis(4_000));
+    thread::sleep(Duration::from_secs(4));
     for (number, (connection, ..)) in idle.iter_mut().enumerate() {
         if number < 3 {
             assert_eq!(connection.request("GET", &entity("a"), None).status, 404);

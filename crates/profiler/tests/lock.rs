@@ -15,7 +15,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// How long the lock is held each time. In real time: what the profiler measures is what is tested.
 const HELD: Duration = Duration::from_millis(100);
 /// A thread is found within a tenth of a second, or later if the core is busy; the lock is held much longer than that in all.
-const TIMES: usize = 12;
+const TIMES: usize = 24;
 
 /// Answers how long it took, in nanoseconds.
 #[inline(never)]

@@ -95,9 +95,9 @@ mod tests {
             stream
         });
         let request = Request { method: "GET", target: "/".to_owned(), fields: Vec::new(), body: None };
-        let response = request.send_with_patience(&url, Some(Duration::from_secs(1))).expect("a head");
+        let response = request.send_with_patience(&url, Some(Duration::from_secs(3))).expect("a head");
         let error = response.lines(|_| Ok::<_, ClientError>(())).expect_err("nothing more to read");
-        assert_eq!(error.to_string(), format!("{url} sent nothing for 1 s"));
+        assert_eq!(error.to_string(), format!("{url} sent nothing for 3 s"));
         drop(node.join());
     }
 }

@@ -2,7 +2,7 @@ use std::thread;
 
 use crate::cluster::{Cluster, launches_at, target};
 use crate::support::{
-    Connection, Network, assert_refusal, in_a_network_of_its_own, retransmissions, wait_until,
+    Connection, Network, assert_refusal, in_a_network_of_its_own, retransmissions, wait_for, wait_until,
 };
 
 /// Nodes in a network each, with this time-out for peers.
@@ -38,7 +38,7 @@ fn wait_until_all_are_the_same(cluster: &Cluster) {
 #[test]
 fn a_minority_answers_504_and_the_majority_goes_on() {
     in_a_network_of_its_own("networks::a_minority_answers_504_and_the_majority_goes_on", || {
-        let (network, cluster) = cluster_of(3, "2000");
+        let (network, cluster) = cluster_of(3, "5000");
         cluster.put(0, "key", "3/3", b"old");
         for round in 0..3 {
             network.isolate(2);
@@ -74,7 +74,7 @@ fn a_minority_answers_504_and_the_majority_goes_on() {
 #[test]
 fn a_network_that_is_cut_one_way_holds_up_only_who_needs_it() {
     in_a_network_of_its_own("networks::a_network_that_is_cut_one_way_holds_up_only_who_needs_it", || {
-        let (network, cluster) = cluster_of(3, "2000");
+        let (network, cluster) = cluster_of(3, "5000");
         cluster.put(0, "key", "3/3", b"old");
         for (from, to) in [(0, 2), (2, 0)] {
             network.cut(from, to);
@@ -101,7 +101,7 @@ fn a_network_that_is_cut_one_way_holds_up_only_who_needs_it() {
 #[test]
 fn a_cable_that_is_pulled_and_put_back_loses_nothing() {
     in_a_network_of_its_own("networks::a_cable_that_is_pulled_and_put_back_loses_nothing", || {
-        let (network, mut cluster) = cluster_of(3, "5000");
+        let (network, mut cluster) = cluster_of(3, "8000");
         let mut acknowledged = Vec::new();
         for victim in 0..3 {
             network.plug(victim, false);
@@ -127,20 +127,25 @@ fn a_cable_that_is_pulled_and_put_back_loses_nothing() {
 fn a_request_after_the_healing_does_not_wait_for_what_was_lost_before() {
     let name = "networks::a_request_after_the_healing_does_not_wait_for_what_was_lost_before";
     in_a_network_of_its_own(name, || {
-        let (network, cluster) = cluster_of(3, "2500");
+        let (network, cluster) = cluster_of(3, "5000");
         cluster.put(0, "key", "3/3", b"old");
-        for round in 0..3 {
+        let (mut rounds, mut stuck) = (0, 0);
+        while stuck < 3 {
+            assert!(rounds < 12, "{stuck} of {rounds} rounds had a connection that was stuck");
             network.isolate(2);
             let address = cluster.nodes[0].address();
             let early = thread::spawn(move || {
                 Connection::open(address).request("PUT", &target("key", "3/3"), Some(b"early")).status
             });
-            // Pauses of 0.2, 0.4 and 0.8 seconds are over, and one of 1.6 begins.
-            wait_until("a connection that is stuck", || {
-                retransmissions(&cluster.nodes[0], &cluster.nodes[2]) >= 3
+            // Pauses of 0.2, 0.4, 0.8 and 1.6 seconds are over, and one of 3.2 begins. A machine that stands still then
+            // may miss that until the connection is given up: the round tells nothing, and is made again.
+            let is_stuck = wait_for("a connection that is stuck, or given up", || {
+                let is_stuck = retransmissions(&cluster.nodes[0], &cluster.nodes[2]) >= 4;
+                (is_stuck || early.is_finished()).then_some(is_stuck)
             });
             network.rejoin(2);
-            let value = format!("late{round}");
+            (rounds, stuck) = (rounds + 1, stuck + usize::from(is_stuck));
+            let value = format!("late{rounds}");
             cluster.put(0, "key", "3/3", value.as_bytes());
             let early = early.join().expect("a client");
             assert!(matches!(early, 201 | 504), "{early}");
@@ -157,15 +162,24 @@ fn a_request_after_the_healing_does_not_wait_for_a_connection_that_was_begun_bef
     in_a_network_of_its_own(name, || {
         let timeouts = [("PEER", "2000"), ("PEER_CONNECT", "60000"), ("QUORUM", "4000")];
         let (network, cluster) = cluster_with(3, &timeouts);
-        cluster.put(0, "key", "3/3", b"old");
-        network.isolate(2);
-        // The first finds the connection silent. The second begins another, whose first packet the system sends again
-        // after 1, 2, 3, 4, 5, 7, 11 and 19 seconds. Three requests take twelve, and a fourth less than what is left.
-        for value in ["first", "second", "third", "fourth"] {
-            let refused = cluster.request(0, "PUT", "key", "3/3", Some(value.as_bytes()));
-            assert_refusal(&refused, 504, "PUT 3/3 over a network that is cut");
-        }
-        network.rejoin(2);
-        cluster.put(0, "key", "3/3", b"healed");
+        // A machine that stands still for seconds may be too late once: if the product is, it is so each time.
+        let is_healed_at_once = |_: usize| {
+            wait_until("a write on all nodes", || {
+                cluster.request(0, "PUT", "key", "3/3", Some(b"old")).status == 201
+            });
+            network.isolate(2);
+            // The first finds the connection silent. The second begins another, whose first packet the system sends
+            // again after 1, 2, 3, 4, 5, 7, 11 and 19 seconds. Three requests take twelve, and a fourth less than what
+            // is left.
+            for value in ["first", "second", "third", "fourth"] {
+                let refused = cluster.request(0, "PUT", "key", "3/3", Some(value.as_bytes()));
+                assert_refusal(&refused, 504, "PUT 3/3 over a network that is cut");
+            }
+            network.rejoin(2);
+            let healed = cluster.request(0, "PUT", "key", "3/3", Some(b"healed"));
+            assert!(matches!(healed.status, 201 | 504), "{healed:?}");
+            healed.status == 201
+        };
+        assert!((0..3).any(is_healed_at_once), "a request after the healing was refused each time");
     });
 }

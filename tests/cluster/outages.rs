@@ -39,7 +39,8 @@ fn a_node_that_is_back_is_used_by_the_next_request() {
 
 #[test]
 fn a_frozen_node_holds_up_only_who_needs_it_and_not_for_long() {
-    let with_timeout = |launch: Launch| launch.env("LADOGA_PEER_TIMEOUT_MS", "3000");
+    // As short as a test can wait for, and longer than a machine that is busy keeps a node silent.
+    let with_timeout = |launch: Launch| launch.env("LADOGA_PEER_TIMEOUT_MS", "10000");
     let cluster = Cluster::launch(launches(3).into_iter().map(with_timeout).collect());
     cluster.put(0, "k", "3/3", b"value");
     cluster.nodes[2].signal("STOP");
@@ -96,7 +97,9 @@ fn what_a_quorum_acknowledged_survives_any_one_node_under_load() {
                         let key = format!("{writer}-{n}");
                         let mut connection = crate::support::Connection::open(addresses[writer % 2]);
                         let response = connection.request("PUT", &target(&key, "2/3"), Some(key.as_bytes()));
-                        assert!(matches!(response.status, 201 | 504), "{response:?}");
+                        // A disk that is busy with other tests may have too much to write just now.
+                        let is_busy = response.status == 503 && response.text().contains("over capacity");
+                        assert!(is_busy || matches!(response.status, 201 | 504), "{response:?}");
                         if response.status == 201 {
                             acknowledged.push(key);
                         }

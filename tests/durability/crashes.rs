@@ -8,7 +8,7 @@ const WRITERS: u64 = 4;
 
 /// Kills a node `rounds` times while it writes, and compares what it has then with what it had acknowledged.
 fn crash_under_load(fsync: &str, rounds: u64) {
-    let mut node = Launch::new().flag("--fsync", fsync).flag("--memory", "16MiB").start();
+    let mut node = Launch::patient().flag("--fsync", fsync).flag("--memory", "16MiB").start();
     let mut writers: Vec<Writer> = (0..WRITERS).map(Writer::new).collect();
     let mut random = Random::new(rounds);
     for _ in 0..rounds {
@@ -86,7 +86,7 @@ fn nothing_acknowledged_is_lost_by_a_crash_with_fsync_never() {
 
 #[test]
 fn a_crash_while_starting_is_a_crash_like_any_other() {
-    let mut node = Launch::new().flag("--memory", "16MiB").start();
+    let mut node = Launch::patient().flag("--memory", "16MiB").start();
     let mut writers: Vec<Writer> = (0..WRITERS).map(Writer::new).collect();
     for round in 0..3 {
         write_and_kill(&mut node, &mut writers, 1_500);

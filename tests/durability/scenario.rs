@@ -101,7 +101,7 @@ fn check_all(node: &Node, expected: impl Fn(u64) -> Option<Vec<u8>> + Sync) {
 
 #[test]
 fn scenario_fill_read_restart_kill_overwrite_delete() {
-    let mut node = Launch::new().flag("--memory", "16MiB").start();
+    let mut node = Launch::patient().flag("--memory", "16MiB").start();
     put_all(&node, 0, |_| true);
     let first = |index| Some(record(index, 0));
     check_all(&node, first);

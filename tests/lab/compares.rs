@@ -32,7 +32,7 @@ fn with_known_rounds(mut data: Value, rounds: u64, scale: f64, errors: u64) -> S
 fn a_report_is_compared_with_itself_and_with_others() {
     let (directory, node) = (Directory::new(), Node::start());
     let path = |name: &str| directory.path().join(name).display().to_string();
-    let line = format!("bench -t1 -c1 -d 500ms -R 200 --workload status {} --html", node.url());
+    let line = format!("bench -t1 -c1 -d 2s -R 200 --workload status {} --html", node.url());
     let words = line.split_whitespace().map(str::to_owned).chain([path("measured.html")]);
     Ladoga::new(words).run().expect_success();
     let measured = data_of(directory.path().join("measured.html").as_path());

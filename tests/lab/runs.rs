@@ -246,10 +246,20 @@ fn a_node_that_is_starting_can_be_interrupted() {
     let report = directory.path().join("report.html");
     let words =
         format!("{SMALL} --workloads status --rates 100 --rounds 1 --dir {}", directory.path().display());
-    let running = lab_run(&words, &report, &directory).start();
-    wait_until("a node of its own", || !nodes_in(&directory).is_empty());
-    running.signal("INT");
-    running.wait().expect_failure(130, &["interrupted: 0 of 1 runs were made"]);
+    let interrupted = || {
+        let running = lab_run(&words, &report, &directory).start();
+        wait_until("a node of its own", || !nodes_in(&directory).is_empty());
+        running.signal("INT");
+        running.wait()
+    };
+    // On a busy machine, the signal may come when the run has begun, or is over: that is made again.
+    let is_too_late = |outcome: &Outcome| {
+        let has_begun = outcome.stderr.contains("(and one in part)") || outcome.stderr.contains("1 of 1 runs");
+        outcome.code == Some(0) || outcome.code == Some(130) && has_begun
+    };
+    let outcome = (0..10).map(|_| interrupted()).find(|outcome| !is_too_late(outcome));
+    let outcome = outcome.expect("a signal in time, in one of ten rounds");
+    outcome.expect_failure(130, &["interrupted: 0 of 1 runs were made"]);
     nothing_stays_behind(&directory);
 }
 

@@ -73,8 +73,11 @@ fn published_tests_run_over_their_stores_and_are_repeated_by_their_line() {
     let line = found[2]["repeat"].as_str().expect("a line");
     let (line, _) = line.rsplit_once(' ').expect("the name of its report");
     let again = directory.path().join("again.html");
-    let words = shell_words(line).into_iter().skip(1).chain([again.display().to_string()]);
-    Ladoga::new(words).run().expect_success();
+    let words: Vec<String> =
+        shell_words(line).into_iter().skip(1).chain([again.display().to_string()]).collect();
+    // Its length is that of the line, in which a busy machine may answer nothing.
+    let repeated = (0..5).map(|_| Ladoga::new(&words).run()).find(|run| run.code != Some(NO_GOOD_ANSWER));
+    repeated.expect("an answer in one of five runs").expect_success();
     let [again] = runs(&again).try_into().expect("one run");
     for same in ["stage", "conditions", "command", "repeat", "connections", "threads", "rate"] {
         assert_eq!(again[same], found[2][same], "{same}");

@@ -126,6 +126,7 @@ fn who_comes_when_all_descriptors_are_taken_is_told_and_writes_come_back() {
     });
     assert_eq!(node.connect().value("more").as_deref(), Some(&*value));
     let told = node.log().matches("cannot accept connections").count();
-    let most = 6.max(began.elapsed().as_secs() as usize + 2);
+    // One a second of each of the two event loops; far fewer than connections in any case.
+    let most = (2 * (began.elapsed().as_secs() as usize + 2)).clamp(6, 100);
     assert!((1..=most).contains(&told), "{told} lines for as many connections:\n{}", node.log());
 }

@@ -87,7 +87,8 @@ fn a_client_that_floods_and_does_not_read_is_cut_off_without_memory() {
 
 #[test]
 fn a_request_that_does_not_arrive_ends_its_connection() {
-    let node = RespNode::launch(Launch::new().env("LADOGA_REQUEST_TIMEOUT_MS", "200"));
+    // Long enough for the requests by which it is seen that the node serves.
+    let node = RespNode::launch(Launch::new().env("LADOGA_REQUEST_TIMEOUT_MS", "2000"));
     let mut client = node.connect();
     client.send(b"*2\r\n$3\r\nGET\r\n");
     let rest = String::from_utf8_lossy(&client.rest()).into_owned();

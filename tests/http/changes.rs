@@ -306,7 +306,7 @@ fn a_token_that_is_none_and_one_that_is_too_old_are_refused() {
         assert_refusal(&ask(&node, "", prefer), 400, prefer);
     }
     let status = |since: &str| ask(&node, &format!("since={since}"), "Prefer: wait=0\r\n").status;
-    // One that came late is another one's turn: both are good for a second or two.
+    // Both are good for a second or two: who is too slow to ask in time asks again, with a newer one.
     wait_until("a new token that is good", || status(&token(&node)) == 304);
     assert_refusal(&wait_for_gone(&node, &since), 410, "an old token");
     wait_until("the oldest token that is good", || {

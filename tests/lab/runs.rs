@@ -254,7 +254,8 @@ fn a_node_that_is_starting_can_be_interrupted() {
     };
     // On a busy machine, the signal may come when the run has begun, or is over: that is made again.
     let is_too_late = |outcome: &Outcome| {
-        let has_begun = outcome.stderr.contains("(and one in part)") || outcome.stderr.contains("1 of 1 runs");
+        let has_begun =
+            outcome.stderr.contains("(and one in part)") || outcome.stderr.contains("1 of 1 runs");
         outcome.code == Some(0) || outcome.code == Some(130) && has_begun
     };
     let outcome = (0..10).map(|_| interrupted()).find(|outcome| !is_too_late(outcome));

@@ -136,8 +136,8 @@ async fn make<S: Store>(
             }
         }
         is_over = false;
-        // Those behind it say what of its cells was deleted, if the pass is still under way: not before it has told of them.
-        if pass.prunes && (pass.is_of_everything() || !is_asked) {
+        // Whole peers, which come last, say what of its cells was deleted: not before it has told of them.
+        if pass.prunes && !stability.has_all_of(peer, replica.cluster.own) {
             return;
         }
         // What it could not give, others may have: then it is not asked for that again.

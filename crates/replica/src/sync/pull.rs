@@ -113,6 +113,10 @@ impl<S: Store> Puller<'_, S> {
                     PullStep::Look(key) => self.look(&send, key),
                     PullStep::Apply(key, cell) => self.apply(&send, peer, (key, cell)).await,
                     PullStep::Prune(of) => {
+                        // It may have another disk since it was asked: it has nothing then, and nothing of that was deleted.
+                        if self.stability.prune_before(peer) < of.before {
+                            return Err("the pass that it was of is over".to_owned().into());
+                        }
                         let pruned = prune(self.replica, peer, &of, &mut patience).await;
                         if let Ok([key, ..]) = pruned.as_deref() {
                             first_left_out.get_or_insert_with(|| left_out(key, &fenced::UNDER_WAY));

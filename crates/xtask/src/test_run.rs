@@ -66,7 +66,7 @@ fn outcome(list: &Path, passed_again: &[String]) -> TaskResult {
     }
     if !passed_again.is_empty() {
         let (count, tests) = (passed_again.len(), passed_again.join("\n    "));
-        told.push(format!("{count} tests failed at first, and passed alone:\n    {tests}"));
+        told.push(format!("tests that failed at first, and passed alone: {count}\n    {tests}"));
     }
     Ok(if told.is_empty() { Outcome::Passed } else { Outcome::PassedBut(told.join("\n  ")) })
 }
@@ -85,7 +85,7 @@ mod tests {
         let list = std::env::temp_dir().join(format!("ladoga-skipped-{}", std::process::id()));
         assert_eq!(outcome(&list, &[]), Ok(Outcome::Passed), "no list");
         let again = ["node: a".to_owned()];
-        let busy = "1 tests failed at first, and passed alone:\n    node: a";
+        let busy = "tests that failed at first, and passed alone: 1\n    node: a";
         assert_eq!(outcome(&list, &again), Ok(Outcome::PassedBut(busy.to_owned())));
         std::fs::write(&list, "b: no Go\na: no browser\nb: no Go\n").expect("a file");
         let found = [outcome(&list, &[]), outcome(&list, &again)];

@@ -39,8 +39,8 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
         self.whole.until.is_some()
     }
 
-    /// Goes on. Nothing that it had asked for counts any more. The peer still has all that it had when it told of the pages before: or it
-    /// is another one by now, with another directory.
+    /// Goes on. Nothing that it had asked for counts any more. The peer still has all that it had when it told of the pages before: if its
+    /// directory is another one by now, the pass has ended, and whoever drives this does not go on with it.
     pub fn resume(&mut self, mut step: impl FnMut(PullStep<B>)) {
         assert!(self.can_resume(), "what has no whole page begins anew");
         let WholePages { until, left_out, undeleted } = &self.whole;

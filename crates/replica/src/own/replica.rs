@@ -55,7 +55,7 @@ pub(crate) fn admit<S: Store>(
 }
 
 /// The same, except that a pull is never refused for lack of room: it has time, waits for room in the commit queue, and lets clients go
-/// first. If it broke off, it would list everything anew.
+/// first. If it broke off, all that waits for it would wait longer.
 async fn admit_in_time<S: Store>(
     replica: &OwnReplica<S>,
     stamp: Stamp,

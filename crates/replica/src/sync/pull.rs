@@ -174,7 +174,7 @@ impl<S: Store> Puller<'_, S> {
         *applied_before = progress.applied;
     }
 
-    /// Asks the peer; again and again for some seconds if it is over capacity. Otherwise one full moment would have everything listed anew.
+    /// Asks the peer; again and again for some seconds if it is over capacity. Otherwise one full moment would end the pull.
     fn ask(&self, send: &mpsc::UnboundedSender<Event>, number: u64, asked: PullRequest<Bytes>) {
         let request = match asked {
             PullRequest::Groups(slice) => Request::Groups(slice),
